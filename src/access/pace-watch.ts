@@ -1,6 +1,6 @@
 /** Refuses small bodies that stop arriving. One timer for all of them: a timer for each would cost more than the body. */
 import { contain } from "../base/boundary.ts";
-import { FewEachTurn, type NextTurn } from "../base/clock.ts";
+import { FewEachTurn, type NextTurn } from "../base/loop/turns.ts";
 import { BODY_PACE_MS, BODY_PACE_SHARE, LATE_AT_ONCE_MAX } from "../contracts/limits/requests.ts";
 
 export interface WatchedBody {

@@ -1,6 +1,6 @@
 /** Reads the deployed APIs: their versions, states and numbers. Changes nothing. */
 import { reportFault } from "../base/boundary.ts";
-import { TimeSlices } from "../base/clock.ts";
+import { TimeSlices } from "../base/loop/turns.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 import { type Database, first, type Statements } from "../database/database.ts";

@@ -6,8 +6,9 @@
 import { type BigIntStats, constants, linkSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
 import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { TimeSlices, wallMs } from "../base/clock.ts";
+import { wallMs } from "../base/clock.ts";
 import { removeTree } from "../base/files/remove-tree.ts";
+import { TimeSlices } from "../base/loop/turns.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 
 /**

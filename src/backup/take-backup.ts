@@ -6,9 +6,10 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { TimeSlices, timestamp } from "../base/clock.ts";
+import { timestamp } from "../base/clock.ts";
 import { removeTree } from "../base/files/remove-tree.ts";
 import { newToken } from "../base/ids.ts";
+import { TimeSlices } from "../base/loop/turns.ts";
 import {
   applicationsDirectory,
   backupsDirectory,

@@ -1,6 +1,7 @@
 /** Pauses and continues jobs, one by one or all of an API. It survives restarts (records/paused-jobs.ts). */
 import { contain } from "../base/boundary.ts";
-import { FewEachTurn, timestamp, wallMs } from "../base/clock.ts";
+import { timestamp, wallMs } from "../base/clock.ts";
+import { FewEachTurn } from "../base/loop/turns.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { JOBS_BEGUN_AT_ONCE_MAX } from "../contracts/limits/jobs.ts";
 import type { JobDeps } from "./job-deps.ts";

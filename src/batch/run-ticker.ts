@@ -1,6 +1,7 @@
 /** The clock of all runs of jobs: one timer, whose work is cut into slices. Thousands of runs may wait. */
 import { contain } from "../base/boundary.ts";
-import { TimeSlices } from "../base/clock.ts";
+import { every } from "../base/loop/pulse.ts";
+import { TimeSlices } from "../base/loop/turns.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 
 const TICK_MS = 250;
@@ -19,7 +20,7 @@ export class RunTicker {
   private readonly runs = new Set<Ticking>();
   /** Those that did not rest when they ticked last. */
   private readonly awake = new Set<Ticking>();
-  private timer: NodeJS.Timeout | undefined;
+  private stop: (() => void) | undefined;
   private isTicking = false;
   private count = 0;
 
@@ -27,7 +28,7 @@ export class RunTicker {
   add(run: Ticking): void {
     this.runs.add(run);
     if (!run.rests) this.awake.add(run);
-    this.timer ??= setInterval(() => contain("the clock of all jobs", () => this.tickAll()), TICK_MS);
+    this.stop ??= every(TICK_MS, "the clock of all jobs", () => this.tickAll());
   }
 
   /** It rests no longer. */
@@ -40,8 +41,8 @@ export class RunTicker {
     this.runs.delete(run);
     this.awake.delete(run);
     if (this.runs.size > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
+    this.stop?.();
+    this.stop = undefined;
   }
 
   /** Each run ticks once, unless it rests. Does nothing while an earlier call has not finished. */

@@ -84,7 +84,7 @@ export function buildControl(
       ...{ dataDir, db, version: version() },
       isOnPostgres: options.database !== undefined,
     }),
-    loop: new LoopDelayMeter(() => rooms.jobs.isBusy),
+    loop: new LoopDelayMeter({ isBusy: () => rooms.jobs.isBusy }),
     queues: new Queues(db),
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),

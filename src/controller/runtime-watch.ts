@@ -8,6 +8,7 @@ import type { Apis } from "../apis/apis.ts";
 import type { Replica } from "../apis/replicas/replica.ts";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Log } from "../base/log.ts";
+import { every } from "../base/loop/pulse.ts";
 import type { Service } from "../base/service.ts";
 import { RUNTIME_POLL_MS } from "../contracts/limits/processes.ts";
 import type { ControlServer } from "../control/control-server.ts";
@@ -24,7 +25,7 @@ export interface RuntimeWatchDeps {
 
 export class RuntimeWatch implements Service {
   private readonly deps: RuntimeWatchDeps;
-  private timer: NodeJS.Timeout | undefined;
+  private end = () => {};
   private running: Promise<void> | undefined;
 
   constructor(deps: RuntimeWatchDeps) {
@@ -32,15 +33,15 @@ export class RuntimeWatch implements Service {
   }
 
   async start(): Promise<void> {
-    this.timer = setInterval(() => {
+    this.end = every(RUNTIME_POLL_MS, "the runtime directory", () => {
       this.running ??= this.look().finally(() => {
         this.running = undefined;
       });
-    }, RUNTIME_POLL_MS).unref();
+    });
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.timer);
+    this.end();
     await this.running;
   }
 

@@ -12,6 +12,7 @@ import { PaceWatch } from "../access/pace-watch.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { contain } from "../base/boundary.ts";
 import { processLog } from "../base/log.ts";
+import { every } from "../base/loop/pulse.ts";
 import {
   HELD_BODIES_BYTES_MAX,
   HELD_SMALL_BODIES_BYTES,
@@ -40,6 +41,8 @@ import { Router } from "./router.ts";
 import type { Entrance } from "./visit.ts";
 
 const REPORT_EVERY_MS = 1_000;
+/** While no requests come, only a new controller has something to learn. */
+const REPORT_IDLE_MS = 5_000;
 /** A call from a job may wait for a nested call, which no listener accepts any more. */
 const LAST_CALLS_MS = 5_000;
 
@@ -90,10 +93,13 @@ export class Gateway {
   private readonly inside: Inside;
   private readonly insideListener: Listener;
   private readonly listeners: Listener[];
-  private readonly loop = new LoopDelayMeter();
+  private readonly loop = new LoopDelayMeter({
+    isBusy: () => this.routes.underWay > 0,
+    onChange: (isBusy) => this.reportEvery(isBusy ? REPORT_EVERY_MS : REPORT_IDLE_MS),
+  });
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
   private readonly accessLog: AccessLog | undefined;
-  private timers: NodeJS.Timeout[] = [];
+  private endReports = () => {};
 
   constructor(options: GatewayOptions) {
     const messages = new ControllerMessages(options.internalSocket);
@@ -167,17 +173,16 @@ export class Gateway {
 
   async start(): Promise<void> {
     await this.routes.start();
+    this.reportEvery(REPORT_IDLE_MS);
     for (const listener of [this.insideListener, ...this.listeners]) await listener.start();
-    this.timers = [
-      setInterval(
-        () =>
-          contain("the report to the controller", () => {
-            this.report.sendIfChanged();
-            this.usedKeys.send();
-          }),
-        REPORT_EVERY_MS,
-      ),
-    ];
+  }
+
+  private reportEvery(ms: number): void {
+    this.endReports();
+    this.endReports = every(ms, "the report to the controller", () => {
+      this.report.sendIfChanged();
+      this.usedKeys.send();
+    });
   }
 
   /**
@@ -212,9 +217,9 @@ export class Gateway {
     await allAreIdle();
     const endMs = performance.now() + LAST_CALLS_MS;
     await this.insideListener.drain(() => this.routes.underWay === 0 || performance.now() > endMs);
-    for (const timer of this.timers) clearInterval(timer);
     this.expiry.stop();
     this.loop.stop();
+    this.endReports();
     await this.accessLog?.flush();
     this.usedKeys.send();
     await this.report.sendLast();

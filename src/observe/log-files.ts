@@ -5,8 +5,9 @@
 import { closeSync, fstatSync, writeSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { delay, OneEachTurn, wallMs } from "../base/clock.ts";
+import { delay, wallMs } from "../base/clock.ts";
 import { openInDirectory, shortageOf } from "../base/disk-full.ts";
+import { OneEachTurn } from "../base/loop/turns.ts";
 import { printableLine } from "../base/printable.ts";
 import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits/logs.ts";
 import { hideInText } from "../contracts/secrets.ts";

@@ -4,6 +4,7 @@
  * idle for a while.
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import { every } from "../base/loop/pulse.ts";
 import type { LoopDelay } from "../contracts/reports.ts";
 
 /** How often the timer fires. The measured time of a step is too short by up to this much. */
@@ -19,25 +20,34 @@ interface Window {
   endedMs: number;
 }
 
+export interface LoopDelayOptions {
+  /** Whether there is work although no request comes. */
+  isBusy?: () => boolean;
+  /** The process has got work, or has been idle for a while. */
+  onChange?: (isBusy: boolean) => void;
+}
+
 export class LoopDelayMeter {
   private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   private readonly isBusy: () => boolean;
-  private timer: NodeJS.Timeout | undefined;
+  private readonly onChange: (isBusy: boolean) => void;
+  /** Undefined while the process is idle. */
+  private end: (() => void) | undefined;
   private isTouched = false;
   private touchedMs = 0;
   private windowStartMs = 0;
   private former: Window = { p99_ms: 0, max_ms: 0, endedMs: Number.NEGATIVE_INFINITY };
   private longestMs = 0;
 
-  /** `isBusy`: whether there is work although no request comes. */
-  constructor(isBusy: () => boolean = () => false) {
+  constructor({ isBusy = () => false, onChange = () => {} }: LoopDelayOptions = {}) {
     this.isBusy = isBusy;
+    this.onChange = onChange;
   }
 
   /** A request has come. */
   touch(): void {
     this.isTouched = true;
-    if (this.timer === undefined) this.begin();
+    if (this.end === undefined) this.begin();
   }
 
   /** The delay in the last one or two minutes, and the longest since the start. */
@@ -53,11 +63,12 @@ export class LoopDelayMeter {
   }
 
   stop(): void {
-    if (this.timer === undefined) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
+    if (this.end === undefined) return;
+    this.end();
+    this.end = undefined;
     this.endWindow(performance.now());
     this.histogram.disable();
+    this.onChange(false);
   }
 
   private begin(): void {
@@ -65,8 +76,8 @@ export class LoopDelayMeter {
     this.histogram.enable();
     this.histogram.reset();
     this.windowStartMs = this.touchedMs = performance.now();
-    this.timer = setInterval(() => this.tick(performance.now()), TICK_MS);
-    this.timer.unref();
+    this.end = every(TICK_MS, "the delay of the event loop", () => this.tick(performance.now()));
+    this.onChange(true);
   }
 
   private tick(nowMs: number): void {

@@ -1,7 +1,8 @@
 /** Reads the files of the audit as one, by time, and follows new lines. */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { delay, OneEachTurn } from "../base/clock.ts";
+import { delay } from "../base/clock.ts";
+import { OneEachTurn } from "../base/loop/turns.ts";
 import { AUDIT_POLL_MS } from "../contracts/limits/logs.ts";
 import { AUDIT_FILES, type AuditFile } from "./audit.ts";
 import { namesByAge } from "./numbered-files.ts";

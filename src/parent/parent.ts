@@ -58,9 +58,9 @@ export class Parent {
     endWithStarter(stop);
     this.systemd.start();
     this.gateways.start();
-    const watch = watchSilence(this.children, () => this.gateways.deal());
+    const endWatch = watchSilence(this.children, () => this.gateways.deal());
     await Promise.all(this.children.map((child) => child.run(() => this.mayTryAgain())));
-    clearInterval(watch);
+    endWatch();
     await this.systemd.close();
     await tell("info", { event: "server_stopped" }, "the server has stopped");
     return this.exitCode;

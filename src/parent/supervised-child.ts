@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { delay } from "../base/clock.ts";
+import { every } from "../base/loop/pulse.ts";
 import {
   CHILD_RESTART_FIRST_MS,
   CHILD_RESTART_MAX_MS,
@@ -175,13 +176,13 @@ export class SupervisedChild {
   }
 }
 
-/** Checks all children regularly, until the timer is cleared. */
-export function watchSilence(children: readonly SupervisedChild[], onTick: () => void): NodeJS.Timeout {
+/** Checks all children regularly, until the returned function is called. */
+export function watchSilence(children: readonly SupervisedChild[], onTick: () => void): () => void {
   const tick = () => {
     for (const child of children) child.tick(performance.now());
     onTick();
   };
-  return setInterval(tick, HEARTBEAT_MS).unref();
+  return every(HEARTBEAT_MS, "the heartbeat", tick);
 }
 
 export function hasEnded(child: ChildProcess): boolean {

@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { TimeSlices } from "../../base/clock.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 
 /** Files that are synced or read at a time: enough to keep a disk busy. */

@@ -2,7 +2,7 @@
  * What lists and health checks need of each deployed API. A configuration may have hundreds of KB, and these are asked
  * for often, so it is parsed once per version. Only the outline is kept: a few hundred bytes for each deployed API.
  */
-import { TimeSlices } from "../../base/clock.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import type { Database } from "../../database/database.ts";
 import { endpointOf } from "../config/endpoints.ts";

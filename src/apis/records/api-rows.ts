@@ -1,8 +1,9 @@
 /** The database rows of APIs and their versions. A version is kept as long as a job may need it. */
 import { createHash } from "node:crypto";
-import { notBefore, TimeSlices } from "../../base/clock.ts";
+import { notBefore } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
 import { parseExact, stringifyWithRaw } from "../../base/json/exact.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 import type { DeployableConfig, SplitterConfig } from "../config/parse-config.ts";
@@ -185,9 +186,8 @@ export function versionHistory(
   db: Database,
   name: string,
 ): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
-  return db.all("SELECT api_id, deployed_time FROM api_versions WHERE name = ? ORDER BY deployed_time DESC", [
-    name,
-  ]);
+  const sql = "SELECT api_id, deployed_time FROM api_versions WHERE name = ? ORDER BY deployed_time DESC";
+  return db.all(sql, [name]);
 }
 
 /** Gives the version a new predictor id: its replicas become outdated, and new ones start. */

@@ -3,12 +3,15 @@
  * last report of a gateway that is gone still counts for a few seconds.
  */
 import { contain } from "../../base/boundary.ts";
+import { every } from "../../base/loop/pulse.ts";
 import type { Service } from "../../base/service.ts";
 import { decideReplicas, type Recommendation, type Sample } from "./autoscaler.ts";
 import type { Replicas } from "./replicas.ts";
 import { scalingRules } from "./scaling-rules.ts";
 
 const SAMPLE_EVERY_MS = 1_000;
+/** ... while there are no requests. One sample then stands for two. */
+const SAMPLE_IDLE_MS = 2_000;
 /** As in Cortex, or more often if the window is shorter. */
 const DECIDE_EVERY_MS = 10_000;
 const REPORT_COUNTS_MS = 3_500;
@@ -24,23 +27,25 @@ export class Autoscaling implements Service {
   private readonly replicas: Replicas;
   private readonly reports = new Map<string, { atMs: number; inFlight: ReadonlyMap<string, number> }>();
   private readonly tracked = new Map<string, Tracked>();
-  private timer: NodeJS.Timeout | undefined;
+  private end = () => {};
+  private everyMs = 0;
 
   constructor(replicas: Replicas) {
     this.replicas = replicas;
   }
 
   async start(): Promise<void> {
-    this.timer = setInterval(() => this.runOnce(performance.now()), SAMPLE_EVERY_MS);
+    this.sampleEvery(SAMPLE_EVERY_MS);
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.timer);
+    this.end();
   }
 
   /** A gateway reports its requests that wait or run, by API. */
   report(gateway: string, inFlight: ReadonlyMap<string, number>): void {
     this.reports.set(gateway, { atMs: performance.now(), inFlight });
+    if (isAny(inFlight)) this.sampleEvery(SAMPLE_EVERY_MS);
   }
 
   /** A request has arrived while there was no replica. */
@@ -58,6 +63,15 @@ export class Autoscaling implements Service {
       if (this.replicas.group(name) === undefined) this.tracked.delete(name);
     for (const name of this.replicas.names)
       contain(`the number of replicas of ${name}`, () => this.look(name, nowMs));
+    const isIdle = ![...this.reports.values()].some(({ inFlight }) => isAny(inFlight));
+    this.sampleEvery(isIdle ? SAMPLE_IDLE_MS : SAMPLE_EVERY_MS);
+  }
+
+  private sampleEvery(ms: number): void {
+    if (this.everyMs === ms) return;
+    this.everyMs = ms;
+    this.end();
+    this.end = every(ms, "autoscaling", () => this.runOnce(performance.now()));
   }
 
   private look(name: string, nowMs: number): void {
@@ -66,8 +80,9 @@ export class Autoscaling implements Service {
     const inFlight = this.inFlight(name);
     if (group.wanted === 0 && inFlight > 0) return this.wake(name);
     const tracked = this.track(name, nowMs);
-    tracked.samples.push({ atMs: nowMs, inFlight });
-    tracked.samples = tracked.samples.filter(({ atMs }) => atMs > nowMs - rules.windowMs);
+    tracked.samples = [...tracked.samples, ...samplesUntil(nowMs, tracked.samples.at(-1), inFlight)].filter(
+      ({ atMs }) => atMs > nowMs - rules.windowMs,
+    );
     if (rules.min === rules.max) return;
     if (nowMs - tracked.decidedMs < Math.min(DECIDE_EVERY_MS, rules.windowMs) - SAMPLE_EVERY_MS / 2) return;
     tracked.decidedMs = nowMs;
@@ -91,4 +106,15 @@ export class Autoscaling implements Service {
     for (const { inFlight } of this.reports.values()) sum += inFlight.get(name) ?? 0;
     return sum;
   }
+}
+
+/** The sample of now, and those that were left out since the last one: each second has the same weight. */
+function samplesUntil(nowMs: number, last: Sample | undefined, inFlight: number): Sample[] {
+  const wasLeftOut = last !== undefined && nowMs - last.atMs > 1.5 * SAMPLE_EVERY_MS;
+  const leftOut = wasLeftOut ? [{ atMs: nowMs - SAMPLE_EVERY_MS, inFlight: last.inFlight }] : [];
+  return [...leftOut, { atMs: nowMs, inFlight }];
+}
+
+function isAny(inFlight: ReadonlyMap<string, number>): boolean {
+  return [...inFlight.values()].some((count) => count > 0);
 }

@@ -2,8 +2,9 @@
  * Removes Python environments that have not been needed for a while. A deployed version, a job that has not ended, an
  * application and a worker need theirs. Former versions do not: a rollback creates a removed environment again.
  */
-import { TimeSlices, wallMs } from "../../base/clock.ts";
+import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { programOf } from "../../base/process-identity.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import type { Database } from "../../database/database.ts";

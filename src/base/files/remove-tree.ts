@@ -5,7 +5,7 @@
 import { lstatSync, opendirSync, rmdirSync } from "node:fs";
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { TimeSlices } from "../clock.ts";
+import { TimeSlices } from "../loop/turns.ts";
 
 const SLICE_MS = 10;
 /** Removals at the same time share them. */

@@ -7,7 +7,8 @@
  * begins the round. If the server ends before it, the job is one with batches that were never settled: `resume`
  * continues it. If it ends while a split batch is prepared, that batch is still failed, and the next redrive continues.
  */
-import { TimeSlices, timestamp } from "../../base/clock.ts";
+import { timestamp } from "../../base/clock.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import type { Database, Statements } from "../../database/database.ts";

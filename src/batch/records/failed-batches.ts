@@ -2,7 +2,7 @@
  * Reads the batches that have finally failed: in pages, counted by their errors, and those whose worker died. A job may
  * have millions of rows of up to 97 KiB each. So a statement reads an index alone, or a few rows.
  */
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { PASSED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
 

@@ -2,7 +2,7 @@
  * The input of a job as stored in the database: the submission, with the items if they are short. Longer ones are in
  * the job's own file. It is not in the job's row, and retention removes it.
  */
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
 

@@ -3,7 +3,7 @@
  * once, in order (docs/contract/output.md#verify).
  */
 import { createHash } from "node:crypto";
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
 import type { Found } from "../output/compare-object.ts";
 import { MANIFEST, type Manifest } from "../output/manifest.ts";

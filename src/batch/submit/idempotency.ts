@@ -4,7 +4,7 @@
  * simultaneous submissions creates a job.
  */
 import { createHash } from "node:crypto";
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { HASHED_EACH_TURN_BYTES } from "../../contracts/limits/event-loop.ts";
 import {

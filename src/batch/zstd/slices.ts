@@ -1,5 +1,5 @@
 /** Slices of the event loop that all streams of this process share: however many there are, one of them runs in a turn. */
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 
 /** A block takes one or two milliseconds. */
 const SLICE_MS = 5;

@@ -1,6 +1,6 @@
 /** JSON that may be long: in one piece if it turns out short, otherwise streamed as it is produced. */
 import type { Context } from "hono";
-import { TimeSlices } from "../../base/clock.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { LIST_AT_ONCE_CHARACTERS } from "../../contracts/limits/responses.ts";
 import type { OpenStreams } from "./open-streams.ts";

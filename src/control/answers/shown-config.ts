@@ -1,8 +1,8 @@
 /** Configurations as a caller may see them: administrators see all of it, everybody else sees it without secrets. */
 import type { Context } from "hono";
 import type { Keys } from "../../access/keys.ts";
-import { TimeSlices } from "../../base/clock.ts";
 import { FairTurns } from "../../base/fair/fair-turns.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { CONFIG_BYTES_MAX } from "../../contracts/limits/configuration.ts";
 import {

@@ -2,7 +2,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { reportFault } from "../../base/boundary.ts";
-import { OneEachTurn } from "../../base/clock.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { whenClosed } from "../requests/connection.ts";
 

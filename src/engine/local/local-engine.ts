@@ -5,9 +5,9 @@
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { contain } from "../../base/boundary.ts";
-import { OneEachTurn } from "../../base/clock.ts";
 import { makeDirectories } from "../../base/disk-full.ts";
 import { newToken } from "../../base/ids.ts";
+import { OneEachTurn } from "../../base/loop/turns.ts";
 import { processStartTime, signalGroup } from "../../base/process-identity.ts";
 import type { MemoryLimits } from "../../contracts/http/answers.ts";
 import { NOTE_BYTES } from "../../protocol/delivery-note.ts";

@@ -1,5 +1,5 @@
 /**
- * Polls the memory of workers and their children four times a second, or once a second while none of them uses the CPU.
+ * Polls the memory of workers and their children four times a second, or less often while none of them uses the CPU.
  * A poll passes over those that have not run since the one before. A worker over its limit is ended. It does not
  * isolate: a worker can use up the machine's memory between two polls, and a child that left its parents is not seen.
  * Without /proc it measures nothing. Shared pages are counted once (PSS) only near the limit, because PSS costs the
@@ -7,11 +7,16 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
+import { every } from "../../base/loop/pulse.ts";
 import { ProcessActivity } from "./process-activity.ts";
 
 const POLL_MS = 250;
 /** Without CPU time a process does not allocate memory. */
 const IDLE_POLL_MS = 1_000;
+/** ... and if nobody has a limit, only the figures of `quern get` and the metrics depend on it. */
+const UNLIMITED_IDLE_POLL_MS = 2_000;
+/** The kernel's count of kills takes it longer to tell than all the rest, so idle polls read it less often. */
+const KILLS_IDLE_POLLS = 4;
 /** From this share of the limit on, shared pages matter. */
 const NEAR = 0.8;
 
@@ -37,10 +42,11 @@ interface Entry extends Watched {
 
 export class MemoryWatch {
   private readonly entries = new Set<Entry>();
-  private timer: NodeJS.Timeout | undefined;
-  /** The next poll is a second away, or there is none. */
-  private isIdle = true;
-  /** The kernel's count of processes that it killed for memory, at the last two polls. */
+  private end = () => {};
+  /** 0 while there is nobody to watch. */
+  private pollMs = 0;
+  private idlePolls = 0;
+  /** The kernel's count of processes that it killed for memory, at the last two polls that read it. */
   private kernelKills: number[] = [];
 
   /** `onOver` is called once, with the bytes that are used. */
@@ -50,11 +56,7 @@ export class MemoryWatch {
       ...{ bytes: 0, peakBytes: undefined, isOverLimit: false },
     };
     this.entries.add(entry);
-    if (this.isIdle) {
-      this.isIdle = false;
-      clearTimeout(this.timer);
-      this.lookIn(POLL_MS);
-    }
+    this.pollEvery(POLL_MS);
     if (this.kernelKills.length === 0) this.kernelKills = [kernelKills()];
     return entry;
   }
@@ -63,20 +65,31 @@ export class MemoryWatch {
     const entry = watched as Entry;
     if (this.entries.delete(entry)) entry.activity.close();
     if (this.entries.size > 0) return;
-    clearTimeout(this.timer);
-    this.isIdle = true;
+    this.pollEvery(0);
     this.kernelKills = [];
   }
 
-  private lookIn(ms: number): void {
-    this.timer = setTimeout(() => {
-      this.isIdle = !this.look();
-      if (this.entries.size > 0) this.lookIn(this.isIdle ? IDLE_POLL_MS : POLL_MS);
-      else this.isIdle = true;
-    }, ms).unref();
+  private pollEvery(ms: number): void {
+    if (this.pollMs === ms) return;
+    this.end();
+    this.pollMs = ms;
+    this.end = ms === 0 ? () => {} : every(ms, "the memory of workers", () => this.poll());
   }
 
-  /** Whether the kernel has killed a process for memory since the poll before last. */
+  private poll(): void {
+    const isAnyBusy = this.look();
+    this.idlePolls = isAnyBusy ? 0 : this.idlePolls + 1;
+    if (this.idlePolls % KILLS_IDLE_POLLS === 0)
+      this.kernelKills = [...this.kernelKills.slice(-1), kernelKills()];
+    if (this.entries.size > 0) this.pollEvery(isAnyBusy ? POLL_MS : this.idlePollMs);
+  }
+
+  private get idlePollMs(): number {
+    const isAnyLimited = [...this.entries].some(({ limitBytes }) => limitBytes !== undefined);
+    return isAnyLimited ? IDLE_POLL_MS : UNLIMITED_IDLE_POLL_MS;
+  }
+
+  /** Whether the kernel has killed a process for memory since the count before last: in the last 16 seconds or less. */
   hasKernelKilled(): boolean {
     return kernelKills() > (this.kernelKills[0] ?? Number.POSITIVE_INFINITY);
   }
@@ -84,7 +97,6 @@ export class MemoryWatch {
   /** Returns true if any of the workers is busy. */
   private look(): boolean {
     let isAnyBusy = false;
-    this.kernelKills = [...this.kernelKills.slice(-1), kernelKills()];
     for (const entry of this.entries) {
       const hasRun = entry.activity.hasRun();
       if (!hasRun && !entry.hasChildren && entry.peakBytes !== undefined) continue;

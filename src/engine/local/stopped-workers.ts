@@ -2,8 +2,8 @@
  * Continues workers that somebody has stopped (SIGSTOP): a job would wait for a stopped worker for ever, and no message
  * would say why. One that a debugger holds has another state, and is left alone. Without /proc it does nothing.
  */
-import { contain } from "../../base/boundary.ts";
 import { processLog } from "../../base/log.ts";
+import { every } from "../../base/loop/pulse.ts";
 import { signalGroup, statFields } from "../../base/process-identity.ts";
 
 /** A worker that is stopped at two polls in a row is continued. */
@@ -20,7 +20,7 @@ interface Watched {
 export class StoppedWorkers {
   private readonly byPid = new Map<number, Watched>();
   private readonly pollMs: number;
-  private timer: NodeJS.Timeout | undefined;
+  private unwatch: (() => void) | undefined;
 
   constructor(pollMs = STOPPED_POLL_MS) {
     this.pollMs = pollMs;
@@ -28,14 +28,14 @@ export class StoppedWorkers {
 
   add(pid: number, worker_id: string): void {
     this.byPid.set(pid, { worker_id, wasStopped: false });
-    this.timer ??= setInterval(() => contain("stopped workers", () => this.look()), this.pollMs).unref();
+    this.unwatch ??= every(this.pollMs, "stopped workers", () => this.look());
   }
 
   remove(pid: number): void {
     this.byPid.delete(pid);
     if (this.byPid.size > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
+    this.unwatch?.();
+    this.unwatch = undefined;
   }
 
   private look(): void {

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { contain } from "../../base/boundary.ts";
-import { FewEachTurn, type NextTurn } from "../../base/clock.ts";
+import { FewEachTurn, type NextTurn } from "../../base/loop/turns.ts";
 import { LATE_AT_ONCE_MAX } from "../../contracts/limits/requests.ts";
 import {
   UNREAD_ANSWERS_BYTES_MAX,

@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import type { SecureContext } from "node:tls";
 import { processLog } from "../../base/log.ts";
+import { every } from "../../base/loop/pulse.ts";
 import { type TlsFiles, tlsContext } from "./tls-context.ts";
 
 const POLL_MS = 1_000;
@@ -10,7 +11,7 @@ export class Certificate {
   /** For new connections. */
   context: SecureContext;
   private readonly files: TlsFiles;
-  private timer: NodeJS.Timeout | undefined;
+  private end = () => {};
 
   /** Throws if a file cannot be read. */
   constructor(files: TlsFiles) {
@@ -21,7 +22,7 @@ export class Certificate {
   /** If a renewed certificate cannot be read, this is reported and the old one stays. */
   follow(): void {
     let known = changedAt(this.files);
-    this.timer = setInterval(() => {
+    this.end = every(POLL_MS, "the certificate", () => {
       const now = changedAt(this.files);
       if (now === known) return;
       known = now;
@@ -34,11 +35,11 @@ export class Certificate {
           `the new certificate cannot be used: ${message}`,
         );
       }
-    }, POLL_MS).unref();
+    });
   }
 
   stop(): void {
-    clearInterval(this.timer);
+    this.end();
   }
 }
 

@@ -6,7 +6,7 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { inBackground } from "../../base/boundary.ts";
-import { TimeSlices } from "../../base/clock.ts";
+import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";

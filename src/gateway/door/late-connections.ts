@@ -5,7 +5,7 @@
  */
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { FewEachTurn, type NextTurn } from "../../base/clock.ts";
+import { FewEachTurn, type NextTurn } from "../../base/loop/turns.ts";
 import { LATE_AT_ONCE_MAX } from "../../contracts/limits/requests.ts";
 import { newRequestId } from "../connections/request-ids.ts";
 

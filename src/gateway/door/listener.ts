@@ -25,7 +25,8 @@ const KEEP_ALIVE_MS = 75_000;
 /** Time for a client's headers, and for a whole request. Clients that send a byte now and then are cut off. */
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000;
-const CONNECTIONS_POLL_MS = 2_000;
+/** They get up to this much more. */
+const CONNECTIONS_POLL_MS = 5_000;
 const IDLE_GRACE_MS = 500;
 const LAST_ANSWERS_MS = 1_000;
 

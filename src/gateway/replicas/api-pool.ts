@@ -3,7 +3,7 @@
  * filled before the next, because spreading costs several times the CPU. Otherwise the least loaded replica is chosen.
  */
 import { contain } from "../../base/boundary.ts";
-import { FewEachTurn, TimeSlices } from "../../base/clock.ts";
+import { FewEachTurn, TimeSlices } from "../../base/loop/turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { LOST_AT_ONCE_MAX } from "../../contracts/limits/predictions.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";

@@ -1,5 +1,5 @@
 /** Sorts many texts without keeping the event loop busy: 100,000 take 150 ms at once. */
-import type { TimeSlices } from "../../base/clock.ts";
+import type { TimeSlices } from "../../base/loop/turns.ts";
 
 /** Texts that are sorted or merged without a look at the clock: about a millisecond. */
 const AT_ONCE = 1000;

@@ -1,5 +1,5 @@
 /** Which prefixes of a selection are listed, and what earlier ones select of them. Cut into slices: there may be 100,000. */
-import type { TimeSlices } from "../../base/clock.ts";
+import type { TimeSlices } from "../../base/loop/turns.ts";
 import { sortInSlices } from "../listing/sort-in-slices.ts";
 
 /** One entry of `store_paths` that is worth listing. */

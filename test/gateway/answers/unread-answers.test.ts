@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../../src/access/body-budget.ts";
-import type { NextTurn } from "../../../src/base/clock.ts";
+import type { NextTurn } from "../../../src/base/loop/turns.ts";
 import type { Forwarded } from "../../../src/contracts/forwarded.ts";
 import { LATE_AT_ONCE_MAX } from "../../../src/contracts/limits/requests.ts";
 import {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { FewEachTurn } from "../../src/base/clock.ts";
+import { FewEachTurn } from "../../../src/base/loop/turns.ts";
 
 it("does a few pieces in each turn, in order, also those that are added meanwhile, and one that throws ends nothing", () => {
   const turns: (() => void)[] = [];
