@@ -1,8 +1,10 @@
 /** `/-/applications`: declarative applications and their resources. */
 import { type Context, Hono } from "hono";
-import type { ApplicationState } from "../contracts/config/applications.ts";
+import type { ApplicationState, ResourceState } from "../contracts/config/applications.ts";
+import { LIST_ROWS_AT_ONCE } from "../contracts/limits/responses.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { logsResponse } from "./answers/logs.ts";
+import { jsonChunks } from "./answers/long-json.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import type { ShownConfig } from "./answers/shown-config.ts";
 import { baseUrl } from "./requests/forwarded.ts";
@@ -16,18 +18,27 @@ export interface ApplicationRoutesDeps {
 }
 
 export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
-  const { applications, shown } = deps;
+  const { applications, lists, shown } = deps;
   const app = new Hono();
-  const viewOf = (c: Context, state: ApplicationState) => shownTo(state, baseUrl(c), shown.ofControl(c));
+  const textOf = (c: Context, state: ApplicationState) =>
+    applicationText(state, baseUrl(c), shown.ofControl(c));
 
-  app.get("/-/applications", async (c) => {
-    const states = await applications.list();
-    return c.json({ applications: states.map((state) => viewOf(c, state)) });
+  async function* list(c: Context): AsyncGenerator<string> {
+    let separator = '{"applications":[';
+    for await (const state of applications.list()) {
+      yield separator;
+      yield* textOf(c, state);
+      separator = ",";
+    }
+    yield separator === "," ? "]}" : `${separator}]}`;
+  }
+
+  app.get("/-/applications", (c) => jsonChunks(c, lists, list(c)));
+
+  app.get("/-/applications/:name", async (c) => {
+    const state = await applications.get(c.req.param("name"), isTrue(c.req.query("values")));
+    return jsonChunks(c, lists, textOf(c, state));
   });
-
-  app.get("/-/applications/:name", async (c) =>
-    c.json(viewOf(c, await applications.get(c.req.param("name"), isTrue(c.req.query("values"))))),
-  );
 
   app.post("/-/applications/:name/refresh", async (c) => {
     const message = await applications.refresh(c.req.param("name"), flag(c, "force"));
@@ -48,13 +59,19 @@ export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
 }
 
 /** An application with the addresses of its APIs, and with the configurations that the caller may see. */
-function shownTo(state: ApplicationState, base: string, show: (config: unknown) => unknown) {
-  const resources = state.resources.map((resource) => ({
-    ...resource,
-    config: show(resource.config),
-    ...(resource.api === undefined
-      ? {}
-      : { api: { ...resource.api, endpoint: `${base}${resource.api.endpoint}` } }),
-  }));
-  return { ...state, resources };
+async function* applicationText(
+  { resources, ...state }: ApplicationState,
+  base: string,
+  show: (config: unknown) => unknown,
+): AsyncGenerator<string> {
+  yield `${JSON.stringify(state).slice(0, -1)},"resources":[`;
+  const textOf = (resource: ResourceState) => {
+    const api = resource.api && { ...resource.api, endpoint: `${base}${resource.api.endpoint}` };
+    return JSON.stringify({ ...resource, config: show(resource.config), api });
+  };
+  for (let at = 0; at < resources.length; at += LIST_ROWS_AT_ONCE) {
+    const texts = resources.slice(at, at + LIST_ROWS_AT_ONCE).map(textOf);
+    yield (at === 0 ? "" : ",") + texts.join(",");
+  }
+  yield "]}";
 }

@@ -5,7 +5,9 @@ import type { ApiState } from "../apis/api-state.ts";
 import type { Apis } from "../apis/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import type { MemoryLimits } from "../contracts/http/answers.ts";
+import { CoalescedAnswer } from "./answers/coalesced-answer.ts";
 import { outOfReach } from "./answers/shortages.ts";
+import { jsonText } from "./answers/stream-text.ts";
 import { loopsOf, type MetricsRoutesDeps } from "./metrics.ts";
 
 const DATABASE_FAULT_POLL_MS = 100;
@@ -23,22 +25,26 @@ export interface HealthRoutesDeps extends MetricsRoutesDeps {
 
 export function healthRoutes(deps: HealthRoutesDeps): Hono {
   const app = new Hono();
-  app.get("/-/healthz", async (c) => {
-    const apis = await apisUnlessFault(deps);
-    const healths = apis.map((api) => [api, healthOf(api, deps.replicas.isCrashing(api.name))] as const);
-    const faults = [...faultsOfApis(healths), ...faultsOfServer(await deps.diskFault(), deps.gateways())];
-    if (faults.length > 0) throw unhealthy(faults);
-    const warnings = healths.flatMap(([, { warning }]) => (warning === undefined ? [] : [warning]));
-    return c.json({
-      status: "ok",
-      memory_limits: deps.memoryLimits,
-      compute: deps.compute(),
-      warnings: [...deps.warnings(), ...warnings],
-      event_loops: loopsOf(deps),
-      apis: apis.map(({ name, kind, status }) => ({ name, kind, status })),
-    });
-  });
+  const health = new CoalescedAnswer(async () => JSON.stringify(await healthOfServer(deps)));
+  app.get("/-/healthz", async () => jsonText(await health.ask()));
   return app;
+}
+
+/** Throws `unhealthy` if something needs a person. */
+async function healthOfServer(deps: HealthRoutesDeps): Promise<Record<string, unknown>> {
+  const apis = await apisUnlessFault(deps);
+  const healths = apis.map((api) => [api, healthOf(api, deps.replicas.isCrashing(api.name))] as const);
+  const faults = [...faultsOfApis(healths), ...faultsOfServer(await deps.diskFault(), deps.gateways())];
+  if (faults.length > 0) throw unhealthy(faults);
+  const warnings = healths.flatMap(([, { warning }]) => (warning === undefined ? [] : [warning]));
+  return {
+    status: "ok",
+    memory_limits: deps.memoryLimits,
+    compute: deps.compute(),
+    warnings: [...deps.warnings(), ...warnings],
+    event_loops: loopsOf(deps),
+    apis: apis.map(({ name, kind, status }) => ({ name, kind, status })),
+  };
 }
 
 /** Throws as soon as the database is known not to serve: a statement would wait longer. */

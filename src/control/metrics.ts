@@ -17,6 +17,7 @@ import {
   type Sample,
 } from "../observe/exposition.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
+import { CoalescedAnswer } from "./answers/coalesced-answer.ts";
 import { SERVER_METRICS, type ServerMetricsDeps, serverSamples } from "./server-metrics.ts";
 import { WORKER_METRICS, type WorkerInMemory, workerSamples } from "./worker-metrics.ts";
 
@@ -70,22 +71,28 @@ type MetricName = keyof typeof METRICS;
 
 export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
   const app = new Hono();
-  app.get("/-/metrics", async () => {
-    const samples = {
-      ...requestSamples(deps.reports),
-      ...replicaSamples(deps.replicas),
-      ...(await jobSamples(deps.jobs)),
-      ...workerSamples(await deps.workersInMemory()),
-      quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
-      ...(await serverSamples(deps)),
-    };
-    const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
-      const [type, help] = METRICS[name];
-      return { name, type, help, samples: samples[name] };
-    });
-    return new Response(exposition(families), { headers: { "content-type": EXPOSITION_TYPE } });
-  });
+  const metrics = new CoalescedAnswer(async () => new TextEncoder().encode(await metricsText(deps)));
+  app.get(
+    "/-/metrics",
+    async () => new Response(await metrics.ask(), { headers: { "content-type": EXPOSITION_TYPE } }),
+  );
   return app;
+}
+
+async function metricsText(deps: MetricsRoutesDeps): Promise<string> {
+  const samples = {
+    ...requestSamples(deps.reports),
+    ...replicaSamples(deps.replicas),
+    ...(await jobSamples(deps.jobs)),
+    ...workerSamples(await deps.workersInMemory()),
+    quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
+    ...(await serverSamples(deps)),
+  };
+  const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
+    const [type, help] = METRICS[name];
+    return { name, type, help, samples: samples[name] };
+  });
+  return exposition(families);
 }
 
 export interface ProcessLoop extends LoopDelay {

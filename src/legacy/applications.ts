@@ -12,6 +12,7 @@ import {
   findApplication,
   saveApplication,
 } from "./application-rows.ts";
+import { RESULT_SLICES } from "./artifacts.ts";
 import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { statusesOf } from "./resource-status.ts";
@@ -108,9 +109,9 @@ export class Applications implements Service {
     });
   }
 
-  async list(): Promise<ApplicationState[]> {
-    const records = await allApplications(this.work.db);
-    return Promise.all(records.map((record) => this.stateOf(record, false)));
+  /** One after the other: each may have thousands of resources. */
+  async *list(): AsyncGenerator<ApplicationState> {
+    for (const record of await allApplications(this.work.db)) yield this.stateOf(record, false);
   }
 
   /** `withValues`: include the values of aggregates, of which long ones are left out. Throws `application_not_found`. */
@@ -150,6 +151,7 @@ export class Applications implements Service {
     const resources: ResourceState[] = [];
     // One after the other: each result is read in one step.
     for (const node of nodes) {
+      if (RESULT_SLICES.isOver) await RESULT_SLICES.rest();
       const state = states.get(node.id);
       resources.push({
         ...{ kind: node.kind, name: node.name, resource_id: node.id, status: statuses.get(node.id)! },

@@ -6,6 +6,8 @@ import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
 import { removeTree } from "../base/files/remove-tree.ts";
+import { TimeSlices } from "../base/loop/turns.ts";
+import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 import { RESOURCE_STATE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
 import { readBounded } from "./read-bounded.ts";
 
@@ -25,6 +27,9 @@ export interface LeftOut {
 /** A result that Python wrote; undefined if there is none. */
 export type Result = { content: unknown } | LeftOut | undefined;
 
+/** Shared by all who read results. */
+export const RESULT_SLICES = new TimeSlices(SLICE_MS);
+
 export class Artifacts {
   readonly directory: string;
 
@@ -38,8 +43,13 @@ export class Artifacts {
 
   /** The states of the ids that have one. */
   async states(ids: readonly string[]): Promise<Map<string, ArtifactState>> {
-    const found = await Promise.all(ids.map(async (id) => [id, await this.read(id)] as const));
-    return new Map(found.flatMap(([id, state]) => (state === undefined ? [] : [[id, state]])));
+    const found = new Map<string, ArtifactState>();
+    for (const id of ids) {
+      const state = this.read(id);
+      if (state !== undefined) found.set(id, state);
+      if (RESULT_SLICES.isOver) await RESULT_SLICES.rest();
+    }
+    return found;
   }
 
   /** The value of an aggregate. `shown`: what one response shows of all values, of which this one's bytes are taken. */
@@ -104,14 +114,15 @@ export class Artifacts {
     name: string,
     most: number,
   ): Promise<{ content: unknown; bytes: number } | LeftOut | undefined> {
-    const read = await readBounded(this.path(id, name), most);
+    if (RESULT_SLICES.isOver) await RESULT_SLICES.rest();
+    const read = readBounded(this.path(id, name), most);
     if (read === undefined) return undefined;
     if (typeof read !== "string") return { leftOut: { file: this.path(id, name), bytes: read.bytes } };
     return { content: JSON.parse(withoutInfinities(read)), bytes: Buffer.byteLength(read) };
   }
 
-  private async read(id: string): Promise<ArtifactState | undefined> {
-    const read = await readBounded(this.path(id, "state.json"), RESOURCE_STATE_BYTES_MAX);
+  private read(id: string): ArtifactState | undefined {
+    const read = readBounded(this.path(id, "state.json"), RESOURCE_STATE_BYTES_MAX);
     if (typeof read !== "object") return read === undefined ? undefined : (JSON.parse(read) as ArtifactState);
     const time = timestamp(BigInt(Math.floor(read.changedMs)) * 1_000_000n);
     const reason = `its state has ${read.bytes} bytes, more than ${RESOURCE_STATE_BYTES_MAX}; deploy it again`;
