@@ -39,6 +39,8 @@ export interface ApisDeps extends DeployDeps {
   patientDb: Database;
   replicas: Replicas;
   routes: RoutePublisher;
+  /** How many gateways the server has. */
+  gateways: number;
   keys: Keys;
   log: Log;
   /** Records that the jobs of an API are stopped; the next controller ends them if this one is killed. */
@@ -57,10 +59,11 @@ export class Apis implements Service, ReplicasOwner {
   private deployApplication: DeployApplication = async () => undefined;
 
   constructor(deps: ApisDeps) {
-    const { db, patientDb, replicas, routes, keys } = deps;
+    const { db, patientDb, replicas, routes, gateways, keys } = deps;
     this.deps = deps;
     this.deployed = new ApiReader(db, replicas);
-    this.routes = new DeployedRoutes({ db: patientDb, replicas, routes, keys, deployed: this.deployed });
+    const { deployed } = this;
+    this.routes = new DeployedRoutes({ db: patientDb, replicas, routes, gateways, keys, deployed });
     keys.serve(this.routes);
     replicas.serve(this);
   }

@@ -14,6 +14,8 @@ export interface DeployedRoutesDeps {
   routes: RoutePublisher;
   keys: Keys;
   deployed: ApiReader;
+  /** How many gateways the server has. */
+  gateways: number;
 }
 
 export class DeployedRoutes implements KeyUsers {
@@ -59,7 +61,7 @@ export class DeployedRoutes implements KeyUsers {
 
   async keysChanged(): Promise<void> {
     await this.publish();
-    await this.deps.routes.waitUntilApplied();
+    await this.deps.routes.waitUntilApplied(this.deps.gateways);
   }
 }
 

@@ -180,15 +180,19 @@ export class RoutePublisher implements Service {
   }
 
   /**
-   * Resolves when every connected gateway has applied the newest snapshot. Throws `server_unavailable` if that takes
-   * too long.
+   * Resolves when every connected gateway has applied the newest snapshot, and at least `gateways` are connected: one
+   * that is not may serve by an older snapshot. Throws `server_unavailable` if that takes too long.
    */
-  async waitUntilApplied(): Promise<void> {
+  async waitUntilApplied(gateways = 0): Promise<void> {
     const { version } = this.current.snapshot;
     const deadline = performance.now() + EVERYWHERE_MS;
     const isMissing = ({ appliedVersion }: Subscriber) => appliedVersion < version;
     // A gateway that starts now reads the file.
-    while (this.file.writtenVersion < version || [...this.subscribers.values()].some(isMissing)) {
+    const isEverywhere = () =>
+      this.file.writtenVersion >= version &&
+      this.connected >= gateways &&
+      ![...this.subscribers.values()].some(isMissing);
+    while (!isEverywhere()) {
       if (performance.now() > deadline) {
         const message =
           "the change is recorded, but a gateway has not confirmed it yet; the gateway will apply it later";

@@ -86,7 +86,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
     pythons: infrastructure.workerDeps.environments.pythons,
-    ...{ projects, replicas, routes, keys },
+    ...{ projects, replicas, routes, gateways: options.gateways, keys },
     closeJobsOf: (name) => jobs.closeJobsOf(name),
     stopJobsOf: (name) => jobs.stopJobsOf(name),
     askToForget,

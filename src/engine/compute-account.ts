@@ -65,11 +65,6 @@ export class ComputeAccount {
     held.asked = yielding?.asked;
   }
 
-  /** Somebody else should have this reservation. */
-  isAskedBack(reservation: Reservation): boolean {
-    return this.held.get(reservation)?.isYielding === true;
-  }
-
   /** Why a request waits; undefined if it does not, or is not the oldest of its job or API. */
   delayOf(ask: Ask): Delay | undefined {
     return this.queue.delayOf(ask);

@@ -79,12 +79,13 @@ export class WorkerReservations {
   }
 
   /**
-   * The reservation's worker is gone. The next one uses it, or the next `keepAt` gives it back. If somebody else should
-   * have it, it is given back at once.
+   * The reservation's worker is gone. The next one uses it, or the next `keepAt` gives it back. If anybody waits, it is
+   * given back at once, and the next worker asks as the others do: otherwise workers that die again and again would
+   * hold it for ever, because none of them works long enough to be asked to yield.
    */
   keep(reservation: Reservation): void {
     const { account } = this.options;
-    if (account.isAskedBack(reservation)) return this.giveBack(reservation);
+    if (account.waitingCount > 0) return this.giveBack(reservation);
     this.held--;
     account.mayYield(reservation, undefined);
     this.kept.push(reservation);

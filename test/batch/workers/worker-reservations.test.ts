@@ -9,6 +9,38 @@ import { workersOf } from "../../../src/engine/scheduler/claims.ts";
 const CAPACITY = 1000;
 const compute = { cpuMillis: 1, memoryBytes: 0, gpus: 0 };
 
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+it("the compute of a worker that died goes to whoever is owed it, and else to the next worker of its job", async () => {
+  const account = new ComputeAccount({ cpuMillis: 2, memoryBytes: 1, gpus: [] });
+  const given: Record<"crashing" | "other", Reservation[]> = { crashing: [], other: [] };
+  const jobOf = (api: "crashing" | "other") => {
+    const events = {
+      reserved: (reservation: Reservation) => given[api].push(reservation),
+      fault: (error: Error) => expect.unreachable(error.message),
+    };
+    return new WorkerReservations({ account, compute, by: workersOf(api, api, 0) }, events);
+  };
+  const dies = async () => {
+    crashing.keep(given.crashing.shift()!);
+    crashing.keepAt(2);
+    await turn();
+  };
+  const crashing = jobOf("crashing");
+  crashing.keepAt(2);
+  await turn();
+  await dies();
+  expect(given.crashing).toHaveLength(2);
+
+  const other = jobOf("other");
+  other.keepAt(1);
+  await turn();
+  expect(given.other).toHaveLength(0);
+  await dies();
+  expect(given.other).toHaveLength(1);
+  expect([given.crashing.length, crashing.missing]).toEqual([1, 1]);
+});
+
 it("jobs ask for one worker after the other while very many asks wait, and get all of them in the end", async () => {
   const account = new ComputeAccount({ cpuMillis: CAPACITY, memoryBytes: 1, gpus: [] });
   const all = account.occupy({ ...compute, cpuMillis: CAPACITY })!;

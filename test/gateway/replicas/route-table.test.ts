@@ -214,6 +214,18 @@ describe("the publisher of routes", () => {
     expect(publish([route("b")], ["admin", "first"])).toEqual([false, false]);
   });
 
+  it("waits for a gateway that has read the file, and is not connected yet", async () => {
+    const publisher = new RoutePublisher(file, 1, () => {});
+    publisher.publish(routesOf(route("a")));
+    let isEverywhere = false;
+    const waitUntilApplied = publisher.waitUntilApplied(1).then(() => (isEverywhere = true));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isEverywhere).toBe(false);
+    publisher.subscribe("g", () => {});
+    publisher.applied("g", { epoch: 1, version: 1 }, []);
+    await waitUntilApplied;
+  });
+
   it("ignores a gateway's confirmation of another epoch", async () => {
     const publisher = new RoutePublisher(file, 2, () => {});
     publisher.subscribe("g", () => {});
