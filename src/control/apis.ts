@@ -22,6 +22,7 @@ import { bodyOwner, readBody } from "./requests/body.ts";
 import { askForBody } from "./requests/connection.ts";
 import { baseUrl } from "./requests/forwarded.ts";
 import { flag } from "./requests/parameters.ts";
+import type { ReadsInTurn } from "./requests/reads-in-turn.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;
@@ -29,6 +30,7 @@ export interface ApiRoutesDeps {
   keys: Keys;
   streams: OpenStreams;
   lists: OpenStreams;
+  reads: ReadsInTurn;
   shown: ShownConfig;
   apiLogDirectory: (name: string) => string;
 }
@@ -92,7 +94,7 @@ function pauseRoutes(apis: Apis, jobs: Jobs): Hono {
   return app;
 }
 
-function shownRoutes({ apis, jobs, lists, shown }: ApiRoutesDeps): Hono {
+function shownRoutes({ apis, jobs, lists, reads, shown }: ApiRoutesDeps): Hono {
   const { deployed } = apis;
   const app = new Hono();
   const read = (state: ApiState, form: ConfigForm) => async () =>
@@ -120,7 +122,7 @@ function shownRoutes({ apis, jobs, lists, shown }: ApiRoutesDeps): Hono {
     yield separator === "," ? "]}" : `${separator}]}`;
   }
 
-  app.get("/-/apis", async (c) => jsonChunks(c, lists, list(c, await deployed.list())));
+  app.get("/-/apis", (c) => reads.take(c, async () => jsonChunks(c, lists, list(c, await deployed.list()))));
 
   app.get("/-/apis/:name", async (c) => {
     const state = await deployed.get(c.req.param("name"));

@@ -26,7 +26,6 @@ import { assertKey, assertMayKnow } from "./requests/authorization.ts";
 import { clientLeft } from "./requests/connection.ts";
 import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
 import { neededScope } from "./requests/needed-scope.ts";
-import { readsInTurn } from "./requests/reads-in-turn.ts";
 
 export interface ControlDeps
   extends ApiRoutesDeps,
@@ -85,7 +84,6 @@ export function controlApp(deps: ControlDeps): Hono {
     if (scope !== "submit") assertKey(c, deps.keys, { scope });
     await next();
   });
-  app.use("/-/*", readsInTurn(deps));
   app.get("/-/version", (c) => c.json({ version: deps.version }));
   app.route("/", healthRoutes(deps));
   app.post("/-/jobs/unpause", async (c) => {

@@ -9,16 +9,18 @@ import type { OpenStreams } from "./answers/open-streams.ts";
 import type { ShownConfig } from "./answers/shown-config.ts";
 import { baseUrl } from "./requests/forwarded.ts";
 import { flag, isTrue } from "./requests/parameters.ts";
+import type { ReadsInTurn } from "./requests/reads-in-turn.ts";
 
 export interface ApplicationRoutesDeps {
   applications: Applications;
   streams: OpenStreams;
   lists: OpenStreams;
+  reads: ReadsInTurn;
   shown: ShownConfig;
 }
 
 export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
-  const { applications, lists, shown } = deps;
+  const { applications, lists, reads, shown } = deps;
   const app = new Hono();
   const textOf = (c: Context, state: ApplicationState) =>
     applicationText(state, baseUrl(c), shown.ofControl(c));
@@ -33,12 +35,14 @@ export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
     yield separator === "," ? "]}" : `${separator}]}`;
   }
 
-  app.get("/-/applications", (c) => jsonChunks(c, lists, list(c)));
+  app.get("/-/applications", (c) => reads.take(c, () => jsonChunks(c, lists, list(c))));
 
-  app.get("/-/applications/:name", async (c) => {
-    const state = await applications.get(c.req.param("name"), isTrue(c.req.query("values")));
-    return jsonChunks(c, lists, textOf(c, state));
-  });
+  app.get("/-/applications/:name", (c) =>
+    reads.take(c, async () => {
+      const state = await applications.get(c.req.param("name"), isTrue(c.req.query("values")));
+      return jsonChunks(c, lists, textOf(c, state));
+    }),
+  );
 
   app.post("/-/applications/:name/refresh", async (c) => {
     const message = await applications.refresh(c.req.param("name"), flag(c, "force"));

@@ -19,6 +19,7 @@ import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
+import { ReadsInTurn } from "../control/requests/reads-in-turn.ts";
 import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../database/key-rows.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
@@ -79,6 +80,7 @@ export function buildControl(
     ...rooms,
     streams: new OpenStreams(rooms.keys),
     lists: new OpenStreams(rooms.keys, LISTS),
+    reads: new ReadsInTurn(rooms.keys),
     auditDirectory: logsDirectory(dataDir),
     backups: new Backups({
       ...{ dataDir, db, version: version() },

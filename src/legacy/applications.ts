@@ -5,6 +5,7 @@ import type { Service } from "../base/service.ts";
 import type { ApplicationState, ResourceState } from "../contracts/config/applications.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { VALUES_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import {
   type ApplicationRecord,
   allApplications,
@@ -157,7 +158,7 @@ export class Applications implements Service {
         ...{ kind: node.kind, name: node.name, resource_id: node.id, status: statuses.get(node.id)! },
         ...(state === undefined ? {} : { started_time: state.started_time }),
         ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
-        ...(state?.reason === undefined ? {} : { reason: state.reason }),
+        ...(state?.reason === undefined ? {} : { reason: hideInText(state.reason) }),
         ...(waiting?.id === node.id ? { reason: waiting.reason } : {}),
         ...(await this.work.resultOf(graph, node, served, values)),
         config: "resource" in node ? (node.resource as Record<string, unknown>) : {},

@@ -122,7 +122,7 @@ export const FORWARDED_AT_ONCE_MAX = 32;
 export const FORWARDED_HOLD_MS = 1_000;
 /** Requests of one key, or of one address without a key, that wait for their turn at the controller. */
 export const FORWARDED_WAITING_OF_A_SENDER_MAX = 500;
-/** Reads of APIs and applications of a sender that wait for their turn in the controller. */
+/** Lists of APIs, applications or jobs that wait for their turn in the controller, of one sender. */
 export const READS_WAITING_OF_A_SENDER_MAX = 500;
 /**
  * What arrives of a body while its request waits for its turn at the controller, at most: what Node keeps of a request

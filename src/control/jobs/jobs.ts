@@ -28,6 +28,7 @@ import { bodyOwner, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { forwarded, isInternal } from "../requests/forwarded.ts";
 import { isTrue, limitOf } from "../requests/parameters.ts";
+import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 import {
   type JobAnswerDeps,
   jobAddress,
@@ -48,6 +49,7 @@ export interface JobRoutesDeps extends JobAnswerDeps {
   streams: OpenStreams;
   /** Of failures, and other long responses: logs that are not followed, dry runs. */
   lists: OpenStreams;
+  reads: ReadsInTurn;
   jobLogDirectory: (jobId: string) => string;
 }
 
@@ -193,7 +195,7 @@ async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promi
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
   const pages = deps.jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
-  return jsonChunks(c, deps.lists, listText(c, deps, pages));
+  return deps.reads.take(c, () => jsonChunks(c, deps.lists, listText(c, deps, pages)));
 }
 
 /** Reads a few rows at a time, because reasons are long and a page has many. */

@@ -1,8 +1,9 @@
 /**
- * Reads of everything that is deployed: each takes milliseconds of the event loop, more with each API. One is answered
- * at a time, and each sender in turn is next. So whoever sends many keeps others waiting for one of them at most.
+ * Long reads: of all APIs, of an application, of jobs. Each takes milliseconds of the event loop, more with each thing
+ * that it shows. One is made at a time, and each sender in turn is next. So whoever sends many keeps others waiting for
+ * one of them at most.
  */
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import { FairTurns } from "../../base/fair/fair-turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
@@ -10,44 +11,37 @@ import { READS_WAITING_OF_A_SENDER_MAX } from "../../contracts/limits/requests.t
 import { senderOf } from "./authorization.ts";
 import { clientLeft } from "./connection.ts";
 
-const OF_EVERYTHING = /^\/-\/(apis|applications)(\/[^/]+)?$/;
-
 /** After each, others have the event loop for as long as it took; waiting for the database is no work. */
 const REST_MAX_MS = 100;
 
-function restMs(tookMs: number): number {
-  return Math.min(REST_MAX_MS, tookMs);
-}
+export class ReadsInTurn {
+  private readonly keys: Keys;
+  private readonly turns = new FairTurns(READS_WAITING_OF_A_SENDER_MAX);
 
-/** A long answer is streamed after its turn: it has limits of its own (answers/open-streams.ts). */
-export function readsInTurn({ keys }: { keys: Keys }): MiddlewareHandler {
-  const turns = new FairTurns(READS_WAITING_OF_A_SENDER_MAX);
-  return async (c, next) => {
-    if (c.req.method !== "GET" || !OF_EVERYTHING.test(c.req.path)) return next();
-    return inTurn(c, next, turns, senderOf(c, keys));
-  };
-}
+  constructor(keys: Keys) {
+    this.keys = keys;
+  }
 
-async function inTurn(
-  c: Context,
-  next: () => Promise<void>,
-  turns: FairTurns,
-  sender: string,
-): Promise<Response | undefined> {
-  const turn = await turns.take(sender, clientLeft(c));
-  if (turn === "full") throw tooManyWait();
-  // Nobody reads the response.
-  if (turn === "left") return new Response();
-  const startMs = performance.now();
-  try {
-    await next();
-    return undefined;
-  } finally {
-    setTimeout(() => turns.end(), restMs(performance.now() - startMs)).unref();
+  /**
+   * The response that `read` makes in its turn. If it is long, it is streamed after the turn: such responses have limits
+   * of their own (answers/open-streams.ts). Throws `rate_limited` if too many of the sender wait.
+   */
+  async take(c: Context, read: () => Promise<Response>): Promise<Response> {
+    const turn = await this.turns.take(senderOf(c, this.keys), clientLeft(c));
+    if (turn === "full") throw tooManyWait();
+    // Nobody reads the response.
+    if (turn === "left") return new Response();
+    const startMs = performance.now();
+    try {
+      return await read();
+    } finally {
+      const restMs = Math.min(REST_MAX_MS, performance.now() - startMs);
+      setTimeout(() => this.turns.end(), restMs).unref();
+    }
   }
 }
 
 function tooManyWait(): ServiceError {
-  const message = `${READS_WAITING_OF_A_SENDER_MAX} requests of this key or address for APIs or applications wait already; wait for their responses first`;
+  const message = `${READS_WAITING_OF_A_SENDER_MAX} lists that this key or address asked for wait already; wait for their responses first`;
   return new ServiceError("rate_limited", message, { retryAfterS: 1 });
 }
