@@ -4,11 +4,12 @@ import {
   READ_ASIDE_HEAP_MIB,
   READ_ASIDE_LIMIT_MS,
   READ_HERE_BYTES_MAX,
+  READ_SHORT_BYTES_MAX,
 } from "../../contracts/limits/event-loop.ts";
 import { SideThread } from "../../engine/side-work.ts";
 import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
 
-const aside = new SideThread<Uint8Array, ParsedSubmission>({
+const threadOptions = {
   program: new URL("./submission-thread.js", import.meta.url),
   limitMs: READ_ASIDE_LIMIT_MS,
   heapMiB: READ_ASIDE_HEAP_MIB,
@@ -17,7 +18,10 @@ const aside = new SideThread<Uint8Array, ParsedSubmission>({
       "invalid_request",
       `the submission takes more than ${READ_ASIDE_LIMIT_MS / 1000} s or ${READ_ASIDE_HEAP_MIB} MiB to read: it has too many values; put them into a file and submit it as delimited_files`,
     ),
-});
+};
+/** A piece is not interrupted, so the shorter ones have a thread where none takes long. */
+const forShort = new SideThread<Uint8Array, ParsedSubmission>(threadOptions);
+const forLong = new SideThread<Uint8Array, ParsedSubmission>(threadOptions);
 
 /** A submission as it was sent. */
 export interface SentSubmission {
@@ -35,6 +39,7 @@ export async function readSubmission({ body, sender, left }: SentSubmission): Pr
   if (body.length <= READ_HERE_BYTES_MAX) return parseSubmission(body);
   const isWhole = body.length === body.buffer.byteLength;
   const transfer = isWhole ? [body.buffer as ArrayBuffer] : [];
+  const aside = body.length <= READ_SHORT_BYTES_MAX ? forShort : forLong;
   const parsed = await aside.run(body, { bytes: body.length, sender, transfer, left });
   const { input } = parsed;
   if (input.kind !== "items") return parsed;

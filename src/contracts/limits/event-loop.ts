@@ -7,7 +7,12 @@ export const SLICE_MS = 10;
  * 100 ms. Nearly all submissions that name files are shorter.
  */
 export const READ_HERE_BYTES_MAX = 64 * 1024;
-/** ... within this time: 10 MiB of the smallest items take 2 s ... */
+/**
+ * Of these, one of up to so many bytes is parsed in a thread of its own, as it takes 100 ms at most: a long one of
+ * another sender does not keep it waiting.
+ */
+export const READ_SHORT_BYTES_MAX = 512 * 1024;
+/** A longer submission is read within this time: 10 MiB of the smallest items take 2 s ... */
 export const READ_ASIDE_LIMIT_MS = 60_000;
 /** ... and this much memory of the thread: 10 MiB are 3.5 million empty objects at 56 bytes. */
 export const READ_ASIDE_HEAP_MIB = 384;

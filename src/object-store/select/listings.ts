@@ -16,8 +16,7 @@ export interface Listing {
  * submission. (A prefix that came after one that covers it is not on the stack.)
  */
 export async function listingsOf(prefixes: readonly string[], slices: TimeSlices): Promise<Listing[]> {
-  const entries = new Map<string, number>();
-  for (const [entry, prefix] of prefixes.entries()) if (!entries.has(prefix)) entries.set(prefix, entry);
+  const entries = await firstEntries(prefixes, slices);
   const around: Listing[] = [];
   const listed: (Listing | undefined)[] = new Array(prefixes.length);
   for (const prefix of await sortInSlices([...entries.keys()], slices)) {
@@ -35,4 +34,14 @@ export async function listingsOf(prefixes: readonly string[], slices: TimeSlices
     listed[entry] = listing;
   }
   return listed.filter((listing) => listing !== undefined);
+}
+
+/** The first entry that has each prefix. */
+async function firstEntries(prefixes: readonly string[], slices: TimeSlices): Promise<Map<string, number>> {
+  const entries = new Map<string, number>();
+  for (const [entry, prefix] of prefixes.entries()) {
+    if (slices.isOver) await slices.rest();
+    if (!entries.has(prefix)) entries.set(prefix, entry);
+  }
+  return entries;
 }

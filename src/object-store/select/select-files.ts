@@ -64,10 +64,7 @@ export async function* selectPages(
   const listings = (await listingsOf(store_paths, LISTING_SLICES)).filter(({ entry }) => entry >= first);
   const list = ({ prefix, entry }: Listing) =>
     store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined, signal });
-  const parallel = listings.reduce(
-    (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
-    most,
-  );
+  const parallel = await parallelOf(store, listings, most);
   let reached = from;
   for await (const { of, page } of listAhead(listings, list, { parallel, signal })) {
     const { entry, inside } = of;
@@ -86,6 +83,15 @@ export async function* selectPages(
     reached = { entry, path: page.at(-1)?.path ?? before };
     yield { files: selected, reached };
   }
+}
+
+async function parallelOf(store: ObjectStore, listings: readonly Listing[], most: number): Promise<number> {
+  let least = most;
+  for (const { prefix } of listings) {
+    if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
+    least = Math.min(least, store.parallelListings(prefix));
+  }
+  return least;
 }
 
 /** Only the last prefix that does not sort after the path can be its beginning. */
