@@ -3,7 +3,7 @@
  * follows each change, and one each half second while somebody waits (docs/decisions/0030-scheduler.md).
  */
 import { contain } from "../base/boundary.ts";
-import { COMPUTE_ASKS_MANY, COMPUTE_PLAN_MS } from "../contracts/limits/jobs.ts";
+import { COMPUTE_PLAN_MS, COMPUTE_ROUND_SHORT_MS } from "../contracts/limits/jobs.ts";
 import type { Ask, Held, WaitingAsk } from "./reservations.ts";
 import { type Compute, NO_COMPUTE } from "./scheduler/compute.ts";
 import { type Delay, schedule } from "./scheduler/schedule.ts";
@@ -74,7 +74,7 @@ export class ComputeQueue {
 
   /**
    * A round follows in this turn, one for all changes. It comes before that if somebody wants to know what is free, and
-   * after a pause while very many wait.
+   * after a pause while rounds take long, because many wait.
    */
   hasChanged(): void {
     if (this.isDue) return;
@@ -82,8 +82,9 @@ export class ComputeQueue {
     const round = () => {
       if (this.isDue) contain("the scheduler", () => this.round());
     };
-    const pauseMs = this.endedMs + PAUSE_PER_ROUND * (this.endedMs - this.beganMs) - performance.now();
-    if (this.waiting.size > COMPUTE_ASKS_MANY && pauseMs > 0) setTimeout(round, pauseMs).unref();
+    const tookMs = this.endedMs - this.beganMs;
+    const pauseMs = this.endedMs + PAUSE_PER_ROUND * tookMs - performance.now();
+    if (tookMs > COMPUTE_ROUND_SHORT_MS && pauseMs > 0) setTimeout(round, pauseMs).unref();
     else queueMicrotask(round);
   }
 

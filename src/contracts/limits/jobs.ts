@@ -12,6 +12,8 @@ export const JOBS_BEGUN_AT_ONCE_MAX = 16;
  * more asks than this wait, at 2 KB each, it asks for one worker after the other.
  */
 export const COMPUTE_ASKS_MANY = 2_000;
+/** A round of the scheduler that takes longer, as with some hundred asks, is followed by a pause. */
+export const COMPUTE_ROUND_SHORT_MS = 1;
 /** `priority` of a job is from minus this to this. */
 export const JOB_PRIORITY_MAX = 100;
 /** While somebody waits for compute, the scheduler decides this often again: 2 ms for each 1,000 jobs that wait. */
