@@ -6,6 +6,7 @@ import type { Database } from "../database/database.ts";
 import { afterUnsettled, isSettled, segmentsWithSettled } from "../database/segment-rows.ts";
 import { Completion } from "./completion.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
+import { ErrorBudget } from "./dispatch/error-budget.ts";
 import { Isolation, type IsolationOptions } from "./dispatch/isolation.ts";
 import { LeaseCursor } from "./dispatch/lease-cursor.ts";
 import type { FormerDeaths } from "./dispatch/next-batches.ts";
@@ -66,11 +67,12 @@ export class Dispatching implements Phase, WorkersOwner {
       output: run.output,
     });
     this.completion = new Completion(run, workers);
+    const errors = new ErrorBudget((line) => deps.jobLog(job.job_id, line));
     const isolation =
       job.isolates === 1
         ? new Isolation({
             ...{ db: deps.db, jobId: job.job_id, settlements: this.settlements, kind: plan.kind, batchSize },
-            letterOf: letterOfItems(job),
+            ...{ errors, letterOf: letterOfItems(job) },
           })
         : undefined;
     this.cursor = new LeaseCursor(deps.db, job.job_id, run.input, batchSize, isolation);
@@ -78,7 +80,7 @@ export class Dispatching implements Phase, WorkersOwner {
       isolation,
       ...{ cursor: this.cursor, settlements: this.settlements, totalBatches, ...left },
       ...{ solitude: deps.solitude, losses, maxAttempts: job.max_receive_count, timeoutMs },
-      letterOf: letterOf(job),
+      ...{ errors, letterOf: letterOf(job) },
       onAllSettled: () => this.completion.soon(),
       onWorkersKeepDying: (cause) => run.endSoon(cause),
       onInputError: (error) => run.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),

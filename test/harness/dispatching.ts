@@ -5,7 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Dispatcher } from "../../src/batch/dispatch/dispatcher.ts";
+import { Dispatcher, type DispatcherOptions } from "../../src/batch/dispatch/dispatcher.ts";
+import { ErrorBudget } from "../../src/batch/dispatch/error-budget.ts";
 import { Isolation } from "../../src/batch/dispatch/isolation.ts";
 import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
 import { PartEntries } from "../../src/batch/dispatch/part-entries.ts";
@@ -13,6 +14,8 @@ import { Settlements } from "../../src/batch/dispatch/settlements.ts";
 import { Solitude } from "../../src/batch/dispatch/solitude.ts";
 import { saveParts } from "../../src/batch/isolate/isolated-rows.ts";
 import type { BatchPart } from "../../src/batch/isolate/search.ts";
+import { type DeadLetter, lettersOf, makeLetter } from "../../src/batch/letters/letters.ts";
+import { type FailedBatchRow, failedBatches } from "../../src/batch/records/failed-batches.ts";
 import { condemned, saveInHand } from "../../src/batch/records/interrupted-batches.ts";
 import { writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
@@ -33,6 +36,7 @@ import { root } from "./server.ts";
 
 const JOB = "job";
 const EPOCH = 1;
+const QUEUE = "letters";
 
 interface Plan {
   items: unknown[];
@@ -44,6 +48,9 @@ interface Plan {
   isolates?: boolean;
   /** Of batch 0, as a former controller left them. */
   parts?: BatchPart[];
+  /** Bytes of errors that are kept whole. */
+  errorBytes?: number;
+  hasQueue?: boolean;
 }
 
 /** The batches that a worker got in one LEASE, and how many it had already. */
@@ -58,6 +65,8 @@ export class Dispatching {
   readonly parts: number[] = [];
   readonly workers: BatchWorker[] = [];
   dispatcher!: Dispatcher;
+  /** Lines of the job's log. */
+  readonly lines: string[] = [];
   /** Commits that have reached the gate. */
   commits = 0;
   isSettled = false;
@@ -95,6 +104,8 @@ export class Dispatching {
     batchSize = 1,
     isolates = false,
     parts = [],
+    errorBytes,
+    hasQueue = false,
   }: Plan): Promise<void> {
     this.db = openSqliteDatabase(join(this.directory, "quern.db"));
     await migrate(this.db);
@@ -121,7 +132,8 @@ export class Dispatching {
       onCommitted: () => this.dispatcher.committed(),
       onError: (error) => this.fail(error),
     });
-    const of = { db: this.db, jobId: JOB, settlements, batchSize };
+    const errors = new ErrorBudget((line) => this.lines.push(line), errorBytes);
+    const of = { db: this.db, jobId: JOB, settlements, batchSize, errors };
     const isolation = isolates ? new Isolation({ ...of, kind: "items", letterOf: undefined }) : undefined;
     const cursor = new LeaseCursor(this.db, JOB, input, batchSize, isolation);
     this.dispatcher = new Dispatcher({
@@ -136,7 +148,8 @@ export class Dispatching {
       losses: new WorkerLosses(),
       maxAttempts,
       attempts: new Map(),
-      letterOf: undefined,
+      errors,
+      letterOf: hasQueue ? letterOf : undefined,
       timeoutMs: undefined,
       onAllSettled: () => {
         this.isSettled = true;
@@ -192,6 +205,21 @@ export class Dispatching {
       "SELECT batch_index, first_item FROM failed_items ORDER BY batch_index, first_item",
     );
     return rows.map(({ batch_index, first_item }) => `${batch_index}.${first_item}`);
+  }
+
+  failures(): Promise<FailedBatchRow[]> {
+    return failedBatches(this.db, JOB, -1, 100);
+  }
+
+  /** The errors that are recorded of batches and guilty items, with those of attempts that were not the last. */
+  async errors(
+    table: "batches" | "failed_items",
+  ): Promise<{ error_json: string | null; error_group: string }[]> {
+    return this.db.all(`SELECT error_json, error_group FROM ${table} ORDER BY batch_index`);
+  }
+
+  letters(): Promise<DeadLetter[]> {
+    return lettersOf(this.db, QUEUE, "", 100);
   }
 
   /** Batches that are recorded as alone in hand. */
@@ -259,6 +287,20 @@ export class Dispatching {
     this.error = error;
   }
 }
+
+const letterOf: NonNullable<DispatcherOptions["letterOf"]> = ({ batch_index, fault }, receiveCount, body) =>
+  makeLetter({
+    ...{
+      queue: QUEUE,
+      api_name: "api",
+      job_id: JOB,
+      round: 1,
+      batch_index,
+      receiveCount,
+      body,
+      error: fault,
+    },
+  });
 
 function row(max_receive_count: number) {
   return {

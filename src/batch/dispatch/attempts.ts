@@ -5,6 +5,7 @@
  */
 import type { DeadLetter } from "../letters/letters.ts";
 import type { FailedAttempt } from "../records/batch-rows.ts";
+import type { ErrorBudget } from "./error-budget.ts";
 import type { Isolation } from "./isolation.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
 import type { Settlements } from "./settlements.ts";
@@ -15,6 +16,7 @@ export interface AttemptsOptions {
   /** The most attempts of a batch; `attempts` has those already charged to batches that failed. */
   maxAttempts: number;
   attempts: Map<number, number>;
+  errors: ErrorBudget;
   /** Makes the dead letter of a batch that finally failed; undefined if the job has no dead letter queue. */
   letterOf: ((failed: FailedAttempt, receiveCount: number, body: Uint8Array) => DeadLetter) | undefined;
   /** Undefined if batches that fail are not split. */
@@ -59,12 +61,13 @@ export class Attempts {
 
   private failBatch(batch: number, failure: Failure): boolean {
     const { cause, fault } = failure;
-    const { attempts, maxAttempts, letterOf, settlements, cursor, isolation } = this.options;
+    const { attempts, maxAttempts, errors, letterOf, settlements, cursor, isolation } = this.options;
     const loaded = cursor.find(batch);
     const count = (attempts.get(batch) ?? 0) + 1;
     const isLast = count >= maxAttempts;
     const isSplit = isLast && isSplittable(failure) && isolation?.begin(batch, count, loaded) === true;
-    const failed = { batch_index: batch, cause, fault, isFinal: isLast && !isSplit };
+    const isFinal = isLast && !isSplit;
+    const failed = { batch_index: batch, cause, isFinal, ...(isFinal ? errors.keep(fault) : { fault }) };
     if (isLast) attempts.delete(batch);
     else attempts.set(batch, count);
     const letter = failed.isFinal ? letterOf?.(failed, count, loaded.payload(batch)) : undefined;

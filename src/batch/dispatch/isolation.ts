@@ -13,6 +13,7 @@ import type { DeadLetter } from "../letters/letters.ts";
 import type { FailedAttempt } from "../records/batch-rows.ts";
 import type { StoredInput } from "../records/stored-input.ts";
 import type { RowsPlace } from "../rows/rows-place.ts";
+import type { ErrorBudget } from "./error-budget.ts";
 import { BatchItems, PartEntries } from "./part-entries.ts";
 import type { LoadedSegment } from "./segment-reader.ts";
 import type { Settlements } from "./settlements.ts";
@@ -23,6 +24,7 @@ export interface IsolationOptions {
   settlements: Settlements;
   kind: StoredInput["kind"];
   batchSize: number;
+  errors: ErrorBudget;
   /** Makes the dead letter of guilty items; undefined if the job has no dead letter queue. */
   letterOf: ((batchIndex: number, failed: FailedItems, items: Uint8Array) => DeadLetter) | undefined;
 }
@@ -121,7 +123,7 @@ export class Isolation {
     { cause, fault }: Pick<FailedAttempt, "cause" | "fault">,
     maySplit: boolean,
   ): { isLeft: boolean; isFinal: boolean } {
-    const { settlements, letterOf } = this.options;
+    const { settlements, errors, letterOf } = this.options;
     const split = this.batches.get(batch)!;
     const changed = split.search.failed(maySplit);
     const [{ first, next, state, attempts }] = changed as [(typeof changed)[0]];
@@ -135,7 +137,7 @@ export class Isolation {
       next,
       attempts,
       cause,
-      fault,
+      ...errors.keep(fault),
       source: this.sourceOf(loaded, batch, first, items),
     };
     const letter = letterOf?.(batch, failed, items.slice(first, next));

@@ -20,6 +20,8 @@ export interface FailedItems {
   attempts: number;
   cause: FailedAttempt["cause"];
   fault: WorkerFault;
+  /** Its error group, if `fault` may have been cut since. */
+  group?: string;
   source: ItemSource | undefined;
 }
 
@@ -106,7 +108,7 @@ export async function saveFailedItems(
   jobId: string,
   round: number,
   batchIndex: number,
-  { first, next, attempts, cause, fault, source }: FailedItems,
+  { first, next, attempts, cause, fault, group = errorGroup(fault), source }: FailedItems,
 ): Promise<void> {
   await tx.run(
     `INSERT INTO failed_items (job_id, batch_index, first_item, next_item, round, attempts, by_death, by_oom,
@@ -122,7 +124,7 @@ export async function saveFailedItems(
         cause === "death" ? 1 : 0,
         cause === "oom" ? 1 : 0,
       ],
-      ...[source?.path ?? null, source?.line ?? null, errorGroup(fault), JSON.stringify(fault)],
+      ...[source?.path ?? null, source?.line ?? null, group, JSON.stringify(fault)],
     ],
   );
 }

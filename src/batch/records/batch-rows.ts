@@ -13,15 +13,18 @@ export interface FailedAttempt {
   /** `death` and `oom`: the worker died, `oom` for lack of memory. `fault`: an exception or a timeout. */
   cause: "fault" | "death" | "oom";
   fault: WorkerFault;
+  /** Its error group, if `fault` may have been cut since. */
+  group?: string;
   /** The batch has no attempt left. */
   isFinal: boolean;
 }
 
+/** Nobody reads the error of an attempt that is not the last: only its number is kept. */
 export async function saveFailedAttempt(
   tx: Statements,
   jobId: string,
   round: number,
-  { batch_index, cause, fault, isFinal }: FailedAttempt,
+  { batch_index, cause, fault, group = errorGroup(fault), isFinal }: FailedAttempt,
 ): Promise<void> {
   await tx.run(
     `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, by_oom, error_json, error_group)
@@ -36,8 +39,8 @@ export async function saveFailedAttempt(
       isFinal ? 1 : 0,
       cause === "death" ? 1 : 0,
       cause === "oom" ? 1 : 0,
-      JSON.stringify(fault),
-      errorGroup(fault),
+      isFinal ? JSON.stringify(fault) : null,
+      isFinal ? group : null,
     ],
   );
 }

@@ -36,11 +36,21 @@ const invalid = (what: string, most: string, error: ErrorCode = "invalid_request
   ...{ what, most, error },
   status: 400,
 });
+const unavailable = (what: string, most: string, error: ErrorCode = "queue_full"): LimitRow => ({
+  ...{ what, most, error },
+  status: 503,
+});
 const undeployed = (what: string, most: string): LimitRow => ({
   what,
   most,
   error: "invalid_configuration",
   status: 400,
+});
+
+const closed = (what: string, most: string): LimitRow => ({
+  ...{ what, most },
+  error: undefined,
+  status: undefined,
 });
 
 const REQUESTS: readonly LimitRow[] = [
@@ -58,12 +68,7 @@ const REQUESTS: readonly LimitRow[] = [
     error: undefined,
     status: 431,
   },
-  {
-    what: "pipelined requests of a connection",
-    most: String(requests.REQUESTS_OF_A_CONNECTION_MAX),
-    error: undefined,
-    status: undefined,
-  },
+  closed("pipelined requests of a connection", String(requests.REQUESTS_OF_A_CONNECTION_MAX)),
   {
     what: `open connections of each listener of a gateway; a new one ends one of the key or address with most, if that has more than 1/${requests.CONNECTIONS_SHARE} of all, else one that is idle`,
     most: `${requests.CONNECTIONS_MAX}, with TLS ${requests.TLS_CONNECTIONS_MAX}, and a third of the files that the gateway may open`,
@@ -76,12 +81,7 @@ const REQUESTS: readonly LimitRow[] = [
     error: undefined,
     status: undefined,
   },
-  {
-    what: "what a TLS client sends until its handshake is over",
-    most: bytes(requests.HANDSHAKE_BYTES_MAX),
-    error: undefined,
-    status: undefined,
-  },
+  closed("what a TLS client sends until its handshake is over", bytes(requests.HANDSHAKE_BYTES_MAX)),
   {
     what: "body of a prediction",
     most: `${bytes(predictions.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,
@@ -130,18 +130,16 @@ const REQUESTS: readonly LimitRow[] = [
     error: "rate_limited",
     status: 429,
   },
-  {
-    what: "requests of a key, or of an address without one, that wait for the controller",
-    most: String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
-    error: "server_unavailable",
-    status: 503,
-  },
-  {
-    what: "tokens that a gateway verifies at once; an address may have twice as many as stay free",
-    most: String(authorization.TOKENS_WAITING_MAX),
-    error: "server_unavailable",
-    status: 503,
-  },
+  unavailable(
+    "requests of a key, or of an address without one, that wait for the controller",
+    String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
+    "server_unavailable",
+  ),
+  unavailable(
+    "tokens that a gateway verifies at once; an address may have twice as many as stay free",
+    String(authorization.TOKENS_WAITING_MAX),
+    "server_unavailable",
+  ),
   {
     what: "body of a redrive",
     most: `${bytes(submissions.REDRIVE_BYTES_LIMIT - 1)}`,
@@ -151,25 +149,19 @@ const REQUESTS: readonly LimitRow[] = [
 ];
 
 const SUBMISSIONS: readonly LimitRow[] = [
-  {
-    what: "jobs that have not ended, of all APIs; an API may have twice as many as stay free",
-    most: String(jobs.JOBS_UNFINISHED_MAX),
-    error: "queue_full",
-    status: 503,
-  },
-  {
-    what: "submissions and dry runs of a key that wait until their files are looked for",
-    most: String(submissions.CHECKS_WAITING_OF_A_SENDER_MAX),
-    error: "queue_full",
-    status: 503,
-  },
+  unavailable(
+    "jobs that have not ended, of all APIs; an API may have twice as many as stay free",
+    String(jobs.JOBS_UNFINISHED_MAX),
+  ),
+  unavailable(
+    "submissions and dry runs of a key that wait until their files are looked for",
+    String(submissions.CHECKS_WAITING_OF_A_SENDER_MAX),
+  ),
   { what: "body", most: bytes(submissions.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
-  {
-    what: `bodies of more than ${bytes(eventLoop.READ_HERE_BYTES_MAX)} of a key that wait to be read`,
-    most: `${eventLoop.ASIDE_WAITING_OF_A_SENDER_MAX}, and ${bytes(eventLoop.ASIDE_WAITING_BYTES_MAX / 2)}`,
-    error: "queue_full",
-    status: 503,
-  },
+  unavailable(
+    `bodies of more than ${bytes(eventLoop.READ_HERE_BYTES_MAX)} of a key that wait to be read`,
+    `${eventLoop.ASIDE_WAITING_OF_A_SENDER_MAX}, and ${bytes(eventLoop.ASIDE_WAITING_BYTES_MAX / 2)}`,
+  ),
   invalid("nested arrays and objects, anywhere in the body", String(submissions.BODY_DEPTH_MAX)),
   invalid("`config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),
   invalid("nested arrays and objects in `config`", String(configuration.CONFIG_DEPTH_MAX)),
@@ -192,6 +184,13 @@ const SUBMISSIONS: readonly LimitRow[] = [
   invalid("one pattern of `includes` or `excludes`", `${submissions.GLOB_LENGTH_MAX} characters`),
   invalid("name or ARN of a dead letter queue", `${submissions.QUEUE_NAME_LENGTH_MAX} characters`),
   invalid("region of a queue of SQS", `${submissions.SQS_REGION_LENGTH_MAX} characters`),
+  {
+    what: "errors of failed batches that a job keeps whole, together",
+    most: bytes(jobs.ERRORS_WHOLE_BYTES_MAX),
+    error: undefined,
+    status: undefined,
+    effect: `messages are cut to ${jobs.ERROR_CUT_LENGTH} characters, and tracebacks are left out`,
+  },
 ];
 
 const CONFIGURATIONS: readonly LimitRow[] = [

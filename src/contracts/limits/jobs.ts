@@ -93,6 +93,15 @@ export const DEADLY_BATCHES_MAX = 10;
  * to files that are not its own; after a third it would never stop.
  */
 export const BROKEN_WORKERS_MAX = 3;
+/**
+ * docs/contract/failing-batches.md#error-budget: errors of failed batches that a run of a job keeps whole, together. An
+ * error has up to 32 KiB, mostly 1 KiB: that is 2,000 of the longest, or 60,000. Beyond it a failure takes 200
+ * to 860 bytes of the database, so 10 MB of items that all fail take 4.3 GB at most. One error of each new kind is still
+ * whole: 3 MiB.
+ */
+export const ERRORS_WHOLE_BYTES_MAX = 64 * 1024 * 1024;
+export const ERROR_CUT_LENGTH = 256;
+export const ERROR_KINDS_WHOLE_MAX = 100;
 /** docs/contract/jobs.md#stop-grace: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
 /**

@@ -96,4 +96,42 @@ describe("a dispatcher", () => {
     // Neighbours did go out together.
     expect(Math.max(...job.leases.map(({ batches }) => batches.length))).toBeGreaterThan(1);
   });
+
+  it("keeps the errors of failed batches whole until they use up their space; the rest stays complete", async () => {
+    const items = Array.from({ length: 6 }, () => ({ id: "x".repeat(1_000), do: "raise" }));
+    await job.start({ items, errorBytes: 1, hasQueue: true, maxAttempts: 2 });
+    job.dispatcher.addWorker(await job.addWorker());
+    await job.settled();
+    expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 12, failed_batches: 6 });
+    const failures = await job.failures();
+    expect(failures.map(({ attempts }) => attempts)).toEqual(Array(6).fill(2));
+    // One uses up the space, and one is the first of its kind after it.
+    const isCut = (json: string) => (JSON.parse(json) as { traceback: string }).traceback === "";
+    expect(failures.filter(({ error_json }) => isCut(error_json))).toHaveLength(4);
+    expect(new Set((await job.errors("batches")).map(({ error_group }) => error_group)).size).toBe(1);
+    const letters = await job.letters();
+    expect(letters.map(({ body }) => JSON.parse(Buffer.from(body).toString()))).toEqual(
+      items.map((item) => [item]),
+    );
+    const errors = letters.map(
+      ({ attributes_json }) => (JSON.parse(attributes_json) as { error: string }).error,
+    );
+    expect(errors.filter(isCut)).toHaveLength(4);
+    expect(errors.filter((error) => error.includes("(cut: 1009 characters in all)"))).toHaveLength(4);
+    expect(job.lines).toEqual([expect.stringContaining("have used up their space")]);
+  });
+
+  it("records the error of a batch's last attempt only", async () => {
+    await job.start({ items: [{ id: 0, do: "raise" }], maxAttempts: 3 });
+    job.dispatcher.addWorker(await job.addWorker());
+    job.closeGate();
+    await eventually("the first failure is about to be committed", () => job.commits === 1);
+    job.letCommitsPass();
+    job.closeGate();
+    await eventually("the second failure is about to be committed", () => job.commits === 2);
+    expect(await job.errors("batches")).toEqual([{ error_json: null, error_group: null }]);
+    job.letCommitsPass();
+    await job.settled();
+    expect(await job.errors("batches")).toMatchObject([{ error_group: "ValueError: no good: #" }]);
+  });
 });

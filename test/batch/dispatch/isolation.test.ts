@@ -103,6 +103,17 @@ describe("a dispatcher that isolates guilty items", () => {
     expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 1, failed_batches: 1 });
   });
 
+  it("keeps the errors of guilty items whole until they use up the space of the job's errors", async () => {
+    await job.start({ items: Array(8).fill({ do: "raise" }), batchSize: 4, isolates: true, errorBytes: 1 });
+    await work(1);
+    await job.settled();
+    const errors = await job.errors("failed_items");
+    expect(errors).toHaveLength(8);
+    expect(errors.filter(({ error_json }) => error_json!.includes('"traceback":""'))).toHaveLength(6);
+    expect(errors.every(({ error_group }) => error_group === "ValueError: no good")).toBe(true);
+    expect(job.lines).toEqual([expect.stringContaining("have used up their space")]);
+  });
+
   it("runs the parts of a batch that was interrupted too often alone", async () => {
     const items = [{}, {}, { do: "raise" }, {}, {}, {}];
     await job.start({ items, batchSize: 2, isolates: true, suspects: [1] });
