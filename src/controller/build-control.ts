@@ -88,6 +88,7 @@ export function buildControl(
     }),
     loop: new LoopDelayMeter({ isBusy: () => rooms.jobs.isBusy }),
     queues: new Queues(db),
+    submitPriorityMax: options.submitPriorityMax,
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),

@@ -17,6 +17,7 @@ import {
 } from "./reservations.ts";
 import type { Claimant } from "./scheduler/claims.ts";
 import { type Compute, combine, fits, minus, timesIn } from "./scheduler/compute.ts";
+import type { JobsAbove } from "./scheduler/jobs-above.ts";
 import type { Delay } from "./scheduler/schedule.ts";
 
 export class ComputeAccount {
@@ -68,6 +69,11 @@ export class ComputeAccount {
   /** Why a request waits; undefined if it does not, or is not the oldest of its job or API. */
   delayOf(ask: Ask): Delay | undefined {
     return this.queue.delayOf(ask);
+  }
+
+  /** The jobs that come before all of this priority. */
+  jobsAbove(priority: number): JobsAbove {
+    return this.queue.jobsAbove(priority);
   }
 
   /** False if `onReserved` was called already. */

@@ -6,6 +6,7 @@ import { contain } from "../base/boundary.ts";
 import { COMPUTE_PLAN_MS, COMPUTE_ROUND_SHORT_MS } from "../contracts/limits/jobs.ts";
 import type { Ask, Held, WaitingAsk } from "./reservations.ts";
 import { type Compute, NO_COMPUTE } from "./scheduler/compute.ts";
+import { type JobsAbove, jobsAbove } from "./scheduler/jobs-above.ts";
 import { type Delay, schedule } from "./scheduler/schedule.ts";
 import type { Deficits } from "./scheduler/shares.ts";
 
@@ -28,6 +29,8 @@ export class ComputeQueue {
   private readonly account: Granting;
   private deficits: Deficits = new Map();
   private delays: ReadonlyMap<Ask, Delay> = new Map();
+  /** By priority. Counted when it is asked for, once between two rounds. */
+  private readonly above = new Map<number, JobsAbove>();
   private asideForLive: Compute = NO_COMPUTE;
   private beganMs = performance.now();
   private endedMs = this.beganMs;
@@ -64,6 +67,15 @@ export class ComputeQueue {
   /** Why a request waits; undefined if nothing is known, as of one that has many before it. */
   delayOf(ask: Ask): Delay | undefined {
     return this.delays.get(ask);
+  }
+
+  /** The jobs that come before all of this priority. */
+  jobsAbove(priority: number): JobsAbove {
+    const known = this.above.get(priority);
+    if (known !== undefined) return known;
+    const above = jobsAbove(priority, this.waiting, this.account.held.values());
+    this.above.set(priority, above);
+    return above;
   }
 
   /** Free compute that is set aside for replicas that wait. */
@@ -104,6 +116,7 @@ export class ComputeQueue {
     this.deficits = decision.deficits;
     this.delays = decision.delays;
     this.asideForLive = decision.asideForLive;
+    this.above.clear();
     this.beganMs = nowMs;
     this.endedMs = performance.now();
     this.roundLater();

@@ -17,6 +17,7 @@ export interface Ask {
 export const OTHERS: Claimant = {
   holder: "others",
   priority: 0,
+  apiName: "others",
   api: "others",
   job: "others",
   isPassing: false,

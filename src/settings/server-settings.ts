@@ -1,6 +1,7 @@
 /** The table of the server's settings. A row gives an option of `quern up`, its variable and its default. */
 import { PREDICTION_BYTES_LIMIT_DEFAULT } from "../contracts/limits/predictions.ts";
 import { AUTHORIZATION_SETTINGS } from "./authorization-settings.ts";
+import { JOB_SETTINGS } from "./job-settings.ts";
 import {
   address,
   asGiven,
@@ -78,38 +79,7 @@ export const SERVER_SETTINGS = {
     help: "GPUs that replicas and workers may reserve, such as 0,1, or none; the default is those that nvidia-smi shows",
     parse: asGiven,
   },
-  keepJobs: {
-    env: "QUERN_KEEP_JOBS",
-    option: "--keep-jobs <days>",
-    default: "14",
-    unit: "days",
-    help: "how long to keep batches, files and logs of jobs that succeeded; their records stay (--keep-records)",
-    parse: days,
-  },
-  keepFailedJobs: {
-    env: "QUERN_KEEP_FAILED_JOBS",
-    option: "--keep-failed-jobs <days>",
-    default: "60",
-    unit: "days",
-    help: "how long to keep batches, files, logs and failures of all other jobs, and messages in queues of Quern's own",
-    parse: days,
-  },
-  keepRecords: {
-    env: "QUERN_KEEP_RECORDS",
-    option: "--keep-records <days>",
-    default: "",
-    unit: "days",
-    help: "how long to keep the records of ended jobs, at least as long as their data; the default is for ever",
-    parse: optional(days),
-  },
-  keepLogs: {
-    env: "QUERN_KEEP_LOGS",
-    option: "--keep-logs <size>",
-    default: "1Gi",
-    unit: "size",
-    help: "largest size of the logs of the jobs of one API together; beyond it the oldest ended jobs lose theirs",
-    parse: bytes,
-  },
+  ...JOB_SETTINGS,
   keepEnvironments: {
     env: "QUERN_KEEP_ENVIRONMENTS",
     option: "--keep-environments <days>",

@@ -47,10 +47,19 @@ export async function checkedSubmission(
   const output = parsed.output ?? defaultOutput;
   const submission = { ...parsed, output };
   const { input } = submission;
+  assertPriority(submission, sent.priorityMax);
   await assertQueue(deps, submission);
   if (input.kind !== "items") await assertAnyFile(deps, input, sent.left);
   if (output !== undefined) await assertOutput(deps, output);
   return submission;
+}
+
+/** docs/contract/submitting.md#priority-bound */
+function assertPriority({ priority }: ParsedSubmission, most = Number.POSITIVE_INFINITY): void {
+  if (priority <= most) return;
+  const detail = `priority must be at most ${most} (got ${priority}); only an admin key may give more than this server's --submit-priority-max`;
+  const fields = [{ pointer: "/priority", detail }];
+  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
 /** Refuses an output that could be overwritten by another writer, or not be written at all. */

@@ -30,6 +30,8 @@ export interface SentSubmission {
   idempotencyKey?: string | undefined;
   /** A key, or a client's address. Senders of long submissions take turns. */
   sender: string;
+  /** The highest priority that the sender may give; undefined is any. */
+  priorityMax?: number | undefined;
   /** Aborted when the client is gone. */
   left?: AbortSignal | undefined;
 }

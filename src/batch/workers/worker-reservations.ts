@@ -14,6 +14,7 @@ import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { Ask, Reservation, Yielding } from "../../engine/reservations.ts";
 import type { Claimant } from "../../engine/scheduler/claims.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
+import { describeDelay } from "./describe-delay.ts";
 
 export interface ReservationOptions {
   account: ComputeAccount;
@@ -131,18 +132,14 @@ export class WorkerReservations {
   describeWaiting(withNames: boolean): string | undefined {
     const { missing } = this;
     if (missing === 0) return undefined;
-    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}${this.describeDelay()}`;
+    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}${this.describeDelay(withNames)}`;
   }
 
-  private describeDelay(): string {
-    const delays = [...this.asks].map((ask) => this.options.account.delayOf(ask));
+  private describeDelay(withNames: boolean): string {
+    const { account, by } = this.options;
+    const delays = [...this.asks].map((ask) => account.delayOf(ask));
     const delay = delays.find((known) => known !== undefined);
-    if (delay === undefined) return "";
-    const { yielding, before } = delay;
-    if (yielding > 0)
-      return `; ${yielding} worker${yielding === 1 ? " of another job yields" : "s of other jobs yield"} to it after the batch in hand`;
-    if (before === 0) return "; it is the next to get some";
-    return before === 1 ? "; 1 other comes before it" : `; ${before} others come before it`;
+    return describeDelay(delay, account.jobsAbove(by.priority), withNames);
   }
 
   /** Names the APIs and jobs that hold compute if `withNames`. */

@@ -88,12 +88,10 @@ const REQUESTS: readonly LimitRow[] = [
     error: "body_too_large",
     status: 413,
   },
-  {
-    what: "bytes of answers that clients of a gateway do not read; those of the key or address with most go for new ones",
-    most: bytes(responses.UNREAD_ANSWERS_BYTES_MAX),
-    error: undefined,
-    status: undefined,
-  },
+  closed(
+    "bytes of answers that clients of a gateway do not read; those of the key or address with most go for new ones",
+    bytes(responses.UNREAD_ANSWERS_BYTES_MAX),
+  ),
   {
     what: "time in which a client takes nothing of an answer",
     most: `${responses.UNTAKEN_MS / 1000} to ${(responses.UNTAKEN_MS + responses.UNTAKEN_POLL_MS) / 1000} s`,
@@ -172,7 +170,10 @@ const SUBMISSIONS: readonly LimitRow[] = [
     "`workers`, `timeout`, `batch_size`, `max_receive_count`",
     `${Number.MAX_SAFE_INTEGER}; workers that do not fit on the machine wait`,
   ),
-  invalid("`priority` of a job", `-${jobs.JOB_PRIORITY_MAX} to ${jobs.JOB_PRIORITY_MAX}`),
+  invalid(
+    "`priority` of a job",
+    `-${jobs.JOB_PRIORITY_MAX} to ${jobs.JOB_PRIORITY_MAX}; without an admin key at most \`--submit-priority-max\``,
+  ),
   invalid("`batch_size` with `on_failure: isolate`", String(jobs.SPLIT_ITEMS_MAX)),
   invalid("elements of `store_paths`", String(submissions.STORE_PATHS_MAX)),
   invalid("characters of `store_paths` together", String(submissions.STORE_PATHS_CHARACTERS_MAX)),

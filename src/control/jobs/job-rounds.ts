@@ -8,6 +8,7 @@ import { redriveSchema } from "../../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { type JobAnswerDeps, statusResponse } from "./job-answers.ts";
+import { assertMayRepeat, type PriorityBound } from "./priority-bound.ts";
 
 /** The first segment of an API's address. A name never begins with `-`, so it is never the control plane's. */
 export const API = "/:api{[^-/][^/]*}";
@@ -15,16 +16,23 @@ export const API = "/:api{[^-/][^/]*}";
 /** `jobOf`: the job of a request that may change it. */
 export function addRounds(
   app: Hono,
-  deps: JobAnswerDeps & { keys: Keys },
+  deps: JobAnswerDeps & PriorityBound,
   jobOf: (c: Context) => Promise<JobRow>,
 ): void {
   const { jobs } = deps;
+  const repeatable = async (c: Context) => {
+    const job = await jobOf(c);
+    assertMayRepeat(c, deps, job);
+    return job;
+  };
   app.post(`${API}/:job/redrive`, async (c) => {
-    await jobOf(c);
+    await repeatable(c);
     const error = await redriveError(c, deps.keys);
-    return statusResponse(c, deps, await jobs.redrive(await jobOf(c), error));
+    return statusResponse(c, deps, await jobs.redrive(await repeatable(c), error));
   });
-  app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
+  app.post(`${API}/:job/resume`, async (c) =>
+    statusResponse(c, deps, await jobs.resume(await repeatable(c))),
+  );
   for (const verb of ["pause", "unpause"] as const)
     app.post(`${API}/:job/${verb}`, async (c) => {
       await jobs.pauses[verb](await jobOf(c));

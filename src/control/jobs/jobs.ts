@@ -4,7 +4,6 @@
  */
 
 import { type Context, Hono } from "hono";
-import type { Keys } from "../../access/keys.ts";
 import { apiNotFound } from "../../apis/api-reader.ts";
 import { needsKey } from "../../apis/api-routes.ts";
 import type { Apis } from "../../apis/apis.ts";
@@ -42,10 +41,10 @@ import { failuresResponse } from "./job-failures.ts";
 import { resultsResponse, verifyResponse } from "./job-results.ts";
 import { API, addRounds } from "./job-rounds.ts";
 import { previewResponse } from "./preview.ts";
+import { type PriorityBound, priorityMaxOf } from "./priority-bound.ts";
 
-export interface JobRoutesDeps extends JobAnswerDeps {
+export interface JobRoutesDeps extends JobAnswerDeps, PriorityBound {
   apis: Apis;
-  keys: Keys;
   streams: OpenStreams;
   /** Of failures, and other long responses: logs that are not followed, dry runs. */
   lists: OpenStreams;
@@ -75,7 +74,8 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const body = await readBody(c, owner, { limit: SUBMISSION_BYTES_LIMIT, cure });
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps, "change");
-    const sent = { body, idempotencyKey: key, sender: owner.sender, left: clientLeft(c) };
+    const about = { sender: owner.sender, left: clientLeft(c), priorityMax: priorityMaxOf(c, deps) };
+    const sent = { body, idempotencyKey: key, ...about };
     if (isDryRun) return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
     const { row, isReplay } = await jobs.submit(submittedTo(version), sent);
     tellAudit(c, row.job_id);

@@ -8,6 +8,8 @@ export interface Claimant {
   /** Its name in messages to others that wait. */
   readonly holder: string;
   readonly priority: number;
+  /** The API whose replicas or jobs it has, in messages. */
+  readonly apiName: string;
   /** Names the API, or the application, and its priority. */
   readonly api: string;
   /** Names the job, its API and its priority. */
@@ -32,9 +34,15 @@ export function stagesOf(app: string): Claimant {
   return claimant(holder, 0, holder, holder, false);
 }
 
-function claimant(holder: string, priority: number, api: string, job: string, isPassing: boolean): Claimant {
-  const apiKey = `${priority} ${api}`;
-  return { holder, priority, api: apiKey, job: `${apiKey} ${job}`, isPassing };
+function claimant(
+  holder: string,
+  priority: number,
+  apiName: string,
+  job: string,
+  isPassing: boolean,
+): Claimant {
+  const api = `${priority} ${apiName}`;
+  return { holder, priority, apiName, api, job: `${api} ${job}`, isPassing };
 }
 
 /** Compute that somebody waits for: for one worker, or for all workers of a replica at once. */

@@ -22,7 +22,10 @@ const EMPTY: ObjectStore = {
   list: async function* () {},
 };
 const items = { items: [{}], batch_size: 1 };
-const sent = (body: Buffer, idempotencyKey?: string) => ({ body, idempotencyKey, sender: "key" });
+const sent = (body: Buffer, idempotencyKey?: string) => ({
+  ...{ body, idempotencyKey, sender: "key" },
+  priorityMax: 10,
+});
 const arn = (name: string) => `arn:aws:sqs:us-east-1:000000000000:${name}`;
 
 describe("a dry run and its submission", () => {
@@ -70,6 +73,7 @@ describe("a dry run and its submission", () => {
     ],
     ["a submission without an input", {}],
     ["a submission while too many jobs have not ended", { item_list: items, config: { full: true } }],
+    ["a priority above what the sender may give", { item_list: items, priority: 11 }],
     ["a key that was used for another body", { item_list: items }, "used"],
   ])("are refused alike: %s", async (_, submission, key) => {
     const body = () => Buffer.from(JSON.stringify({ workers: 1, ...submission }));

@@ -23,36 +23,45 @@ const ROW = {
 } as unknown as JobRow;
 
 /** A job that waits because `other` holds all compute. */
-function waitingWorkers(): WorkerReservations {
+function waitingWorkers(other = replicasOf("other")): WorkerReservations {
   const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
   const compute = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
-  account.occupy(compute, replicasOf("other"));
+  account.occupy(compute, other);
   const events = { reserved: () => {}, fault: () => {} };
   const workers = new WorkerReservations({ account, compute, by: workersOf("j", "mine", 0) }, events);
   workers.keepAt(1);
   return workers;
 }
 
-it("says who holds the compute that a job waits for to administrators only", async () => {
-  const workers = waitingWorkers();
+/** `waiting` of the record, as a key with this scope reads it. */
+async function shownTo(scope: "admin" | "submit", workers: WorkerReservations): Promise<string> {
   const jobs = {
     workerCounts: () => ({}),
     waiting: (_: string, withNames: boolean) => workers.describeWaiting(withNames),
   } as unknown as Jobs;
-  const shownTo = async (scope: "admin" | "submit") => {
-    const keys = {
-      find: () => ({ id: "k", permissions: [{ scope, api: null }], rate: null }),
-    } as unknown as Keys;
-    const shown = new ShownConfig(keys, new SecretNames([]));
-    const app = new Hono().get("/", (c) => c.text(statusText(c, { jobs, shown }, ROW)));
-    const answer = await app.request("/", { headers: { authorization: "Bearer key" } });
-    return ((await answer.json()) as { waiting: string }).waiting;
-  };
+  const keys = {
+    find: () => ({ id: "k", permissions: [{ scope, api: null }], rate: null }),
+  } as unknown as Keys;
+  const shown = new ShownConfig(keys, new SecretNames([]));
+  const app = new Hono().get("/", (c) => c.text(statusText(c, { jobs, shown }, ROW)));
+  const answer = await app.request("/", { headers: { authorization: "Bearer key" } });
+  return ((await answer.json()) as { waiting: string }).waiting;
+}
+
+it("says who holds the compute that a job waits for to administrators only", async () => {
+  const workers = waitingWorkers();
   const free = /^1 worker waits for compute: each takes 1 CPU; 0 CPU .* are free/;
-  expect(await shownTo("admin")).toMatch(free);
-  expect(await shownTo("admin")).toContain("; reserved by API other (1 CPU);");
-  expect(await shownTo("submit")).toMatch(free);
-  expect(await shownTo("submit")).not.toContain("other");
+  expect(await shownTo("admin", workers)).toMatch(free);
+  expect(await shownTo("admin", workers)).toContain("; reserved by API other (1 CPU);");
+  expect(await shownTo("submit", workers)).toMatch(free);
+  expect(await shownTo("submit", workers)).not.toContain("other");
+});
+
+it("says how many jobs of a higher priority come first, and of which API to administrators only", async () => {
+  const workers = waitingWorkers(workersOf("urgent", "other", 1));
+  expect(await shownTo("admin", workers)).toMatch(/; 1 job of higher priority comes first \(of API other\)$/);
+  expect(await shownTo("submit", workers)).toMatch(/; 1 job of higher priority comes first$/);
+  expect(await shownTo("submit", workers)).not.toContain("other");
 });
 
 it("says in the log of the job for how much compute it waits, without names of others", () => {

@@ -95,6 +95,7 @@ describe("a server", () => {
     [["--listen", "nonsense"], 2, "HOST:PORT"],
     [["--max-body", "x"], 2, "number of bytes"],
     [["--drain-delay", "x"], 2, "from 0 to 3600"],
+    [["--submit-priority-max", "101"], 2, "from -100 to 100"],
     [["--listen", "127.0.0.1:0", "--allow-local-root", "/nowhere"], 1, "no such directory"],
   ])("refuses to start with %j", (args, code, message) => {
     server = new TestServer();
