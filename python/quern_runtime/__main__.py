@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from .connection import listen
-from .log_stream import close_standard_streams, redirect_standard_streams
+from .leaving import crash, exit_code, leave
+from .log_stream import redirect_standard_streams
 from .note import Note
 from .worker import Worker
-
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 # No space or inode on the disk, no quota, or no file handle: the process that starts this one waits, and tries again.
 SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
@@ -35,17 +31,14 @@ def main() -> None:
             raise
         print("cannot start now: %s" % error, file=sys.stderr)
         leave(os.EX_TEMPFAIL)
-    worker.run()
-    leave(0)
-
-
-def leave(code: int) -> NoReturn:
-    """Ends the process without waiting for threads that user code left behind."""
     try:
-        atexit._run_exitfuncs()
-        close_standard_streams()
-    finally:
-        os._exit(code)
+        worker.run()
+    except SystemExit as error:
+        # A signal handler of user code has asked for the end.
+        leave(exit_code(error))
+    except BaseException:
+        crash()
+    leave(0)
 
 
 # Guarded: user code that starts processes by "spawn" imports this file again.

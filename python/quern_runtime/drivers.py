@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .calls import Request
+from .leaving import crash
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -87,9 +88,13 @@ class Threads:
         """Python code in a thread cannot be stopped, so its answer will be dropped."""
 
     def _run(self) -> None:
-        while True:
-            perform(self._calls, self._units.get(), self._hand_over, self._wake)
-            self._hand_back()
+        try:
+            while True:
+                perform(self._calls, self._units.get(), self._hand_over, self._wake)
+                self._hand_back()
+        except BaseException:
+            # The unit in hand is lost, and with it a caller's answer.
+            crash()
 
     def _hand_over(self, request: Request, outcome: Outcome) -> None:
         self._done.append((request, outcome))

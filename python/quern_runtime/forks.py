@@ -13,6 +13,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
+from .leaving import exit_code
 from .log_stream import close_standard_streams
 
 if TYPE_CHECKING:
@@ -71,11 +72,11 @@ def _leave(error: BaseException | None) -> NoReturn:
     code = 0
     try:
         if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            code = exit_code(error)
         elif error is not None:
             code = 1
             print("a process that predict() had forked failed", file=sys.stderr)
             traceback.print_exception(type(error), error, error.__traceback__)
         close_standard_streams()
     finally:
-        os._exit(code & 0xFF)
+        os._exit(code)

@@ -9,11 +9,32 @@ from .calls import BUSY, Request
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
     from .calls import Calls
     from .drivers import Deliver
     from .shapes import Outcome, Unit
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Like asyncio.run(), but an exception leaves the loop at once: asyncio.run() would first wait for the threads of
+    the executor, and for tasks that ignore that they are cancelled.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(main)
+    loop.run_until_complete(_end_tasks(loop))
+    loop.close()
+
+
+async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
 
 
 class Tasks:

@@ -75,7 +75,7 @@ class Worker:
         watch_forks(self._after_fork)
         while not self._is_over():
             if self._predictions.is_async:
-                late("asyncio").run(self._run_async())
+                late("quern_runtime.tasks").run(self._run_async())
                 break
             self._sockets.poll(0 if self._tasks or self._deliveries else self._predictions.patience())
             self._work()

@@ -102,6 +102,25 @@ class PythonPredictor:
         return Response(payload)
 `;
 
+/** Makes the worker's own loop fail once, as a forgotten alarm does, and leaves a thread that is not a daemon. */
+const LATE = (isAsync: boolean) => `
+import asyncio, os, threading, time
+import quern_runtime.drivers
+from quern_runtime.sockets import Sockets
+def too_late(*arguments): raise TimeoutError("too late")
+class PythonPredictor:
+    def __init__(self, config): pass
+    ${isAsync ? "async " : ""}def predict(self, payload):
+        do = payload[0] if isinstance(payload, list) else payload
+        if "once" in do and not os.path.exists(do["once"]):
+            open(do["once"], "w").close()
+            threading.Thread(target=time.sleep, args=(3600,)).start()
+            ${isAsync ? "asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)" : ""}
+            Sockets.poll = too_late
+        if "thread" in do: quern_runtime.drivers.perform = too_late
+        return os.getpid()
+`;
+
 const KINDS = ["inline", "threads", "async"] as const;
 
 const server = new TestServer();
@@ -114,12 +133,18 @@ beforeAll(async () => {
 - {name: inline, predictor: {path: blocking.py, timeout: 30s}}
 - {name: threads, predictor: {path: blocking.py, timeout: 30s, threads_per_process: 4}}
 - {name: async, predictor: {path: async.py, timeout: 30s}}
+- {name: late-jobs, kind: BatchAPI, predictor: {path: late.py}}
+- {name: late-inline, predictor: {path: late.py, timeout: 30s}}
+- {name: late-threads, predictor: {path: late.py, timeout: 30s, threads_per_process: 2}}
+- {name: late-async, predictor: {path: late_async.py, timeout: 30s}}
 - {name: unchecked, predictor: {path: unchecked.py, timeout: 30s}}
 `,
     "batches.py": BATCHES,
     "liar.py": LIAR,
     "blocking.py": REQUESTS(false),
     "async.py": REQUESTS(true),
+    "late.py": LATE(false),
+    "late_async.py": LATE(true),
     "unchecked.py": UNCHECKED,
   });
 });
@@ -279,6 +304,36 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
     writeFileSync(go, "");
     isWell(await beside());
     if (neighbour !== undefined) expect((await neighbour).status).toBe(200);
+  });
+});
+
+describe("a worker whose loop an exception has ended, while a thread of user code runs", () => {
+  it("ends at once: its job goes on with another", async () => {
+    const once = join(server.dir, "late-jobs");
+    const items = [{ once }, {}, {}];
+    const id = await server.submit("late-jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+    expect((await server.ended("late-jobs", id)).batch_metrics).toMatchObject({ succeeded: 3, failed: 0 });
+    expect(server.cli(["logs", "late-jobs", id]).out).toContain("TimeoutError: too late");
+  });
+
+  it.each([
+    ["late-inline", {}],
+    ["late-threads", {}],
+    ["late-threads", { thread: true }],
+    ["late-async", {}],
+  ])("ends at once: another replica serves (%s, %o)", async (api, how) => {
+    const serves = async () => (await server.post(`/${api}`, {})).status === 200;
+    await eventually("it serves", serves);
+    const pid = Number(await (await server.post(`/${api}`, {})).text());
+    const once = join(server.dir, `${api}-${Object.keys(how).length}`);
+    await server.post(`/${api}`, "thread" in how ? how : { once });
+    await eventually("its process ends", async () => {
+      // "thread" ends one of the two threads with the request that it takes next.
+      if ("thread" in how) await server.post(`/${api}`, {});
+      return !server.workers().includes(pid);
+    });
+    await eventually("another serves", serves);
+    expect(server.cli(["logs", api]).out).toContain("TimeoutError: too late");
   });
 });
 
