@@ -2,17 +2,17 @@
  * Reads compressed files of lines like plain ones: `.gz` (RFC 1952) and `.zst` (RFC 8878), recognised by name. They are
  * read only from beginning to end. After a restart, the finished part is read again and dropped.
  */
-import { Readable } from "node:stream";
-import { createGunzip } from "node:zlib";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   COMPRESSED_SILENT_BYTES_MAX,
   COMPRESSION_FREE_BYTES,
   COMPRESSION_RATIO_MAX,
+  GZIP_PADDING_COUNTS_BYTES,
 } from "../../contracts/limits/input-files.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { type WindowWait, ZstdReader } from "../zstd/reader.ts";
+import { GzipRuns } from "./gunzip.ts";
 
 export type Compression = "gz" | "zst";
 
@@ -28,7 +28,7 @@ export class DecompressedObject implements OpenObject {
   readonly bytes: number;
   readonly etag: string;
   private readonly object: OpenObject;
-  private readonly chunks: AsyncIterator<Uint8Array>;
+  private chunks: AsyncIterator<Uint8Array>;
   private chunk: Uint8Array = new Uint8Array(0);
   private taken = 0;
   private readonly signal: AbortSignal;
@@ -38,6 +38,7 @@ export class DecompressedObject implements OpenObject {
   private bytesOut = 0;
   private position = 0;
   private readonly zstd: ZstdReader | undefined;
+  private readonly gzip: GzipRuns | undefined;
 
   constructor(object: OpenObject, compression: Compression, wait: WindowWait) {
     this.object = object;
@@ -46,8 +47,14 @@ export class DecompressedObject implements OpenObject {
     this.bytes = object.bytes;
     this.etag = object.etag;
     this.zstd = compression === "zst" ? new ZstdReader(object.path, wait) : undefined;
-    const unpacked = this.zstd?.unpack(this.compressedBytes()) ?? this.gunzipped();
-    this.chunks = unpacked[Symbol.asyncIterator]();
+    this.gzip =
+      compression === "gz"
+        ? new GzipRuns(
+            () => this.compressedBytes(),
+            () => this.readPadding(),
+          )
+        : undefined;
+    this.chunks = this.gzip?.begin() ?? this.zstd!.unpack(this.compressedBytes())[Symbol.asyncIterator]();
   }
 
   /** Whether another file waits for the memory that this one holds. */
@@ -76,7 +83,13 @@ export class DecompressedObject implements OpenObject {
           ? error
           : damaged(this.path, error);
       });
-      if (done) return 0;
+      if (done) {
+        const next = await this.gzip?.next();
+        if (next === undefined) return 0;
+        this.chunks = next;
+        this.bytesInBefore -= GZIP_PADDING_COUNTS_BYTES;
+        continue;
+      }
       this.chunk = value as Uint8Array;
       this.taken = 0;
       this.bytesInBefore = this.bytesIn;
@@ -90,23 +103,28 @@ export class DecompressedObject implements OpenObject {
     return bytes;
   }
 
-  private gunzipped(): AsyncIterable<Uint8Array> {
-    const inflate = createGunzip();
-    const source = Readable.from(this.compressedBytes());
-    source.on("error", (error) => inflate.destroy(error));
-    return source.pipe(inflate);
-  }
-
   private async *compressedBytes(): AsyncGenerator<Buffer> {
     for (;;) {
-      this.signal.throwIfAborted();
       if (this.bytesIn - this.bytesInBefore > COMPRESSED_SILENT_BYTES_MAX) throw tooSilent(this.path);
-      const buffer = Buffer.allocUnsafe(READ_BYTES);
-      const read = await this.object.read(buffer, 0, this.bytesIn, READ_BYTES);
-      if (read === 0) return;
-      this.bytesIn += read;
-      yield buffer.subarray(0, read);
+      const chunk = await this.readChunk();
+      if (chunk === undefined) return;
+      yield chunk;
     }
+  }
+
+  /** Zeros cost next to nothing, so they may be as long as they are. */
+  private async readPadding(): Promise<Buffer | undefined> {
+    const chunk = await this.readChunk();
+    this.bytesInBefore += chunk?.length ?? 0;
+    return chunk;
+  }
+
+  private async readChunk(): Promise<Buffer | undefined> {
+    this.signal.throwIfAborted();
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    const read = await this.object.read(buffer, 0, this.bytesIn, READ_BYTES);
+    this.bytesIn += read;
+    return read === 0 ? undefined : buffer.subarray(0, read);
   }
 }
 

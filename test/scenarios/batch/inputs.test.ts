@@ -213,7 +213,8 @@ describe("compressed files", () => {
 
   it("are read like plain files: .gz, also with several members, and .zst, mixed in one stream", async () => {
     write("mixed/a.jsonl", '{"id": 0}\n{"id": 1}');
-    write("mixed/b.jsonl.gz", Buffer.concat([gzipSync('\ufeff{"id": 2}\r\n\n'), gzipSync('{"id": 3}')]));
+    const members = [gzipSync('\ufeff{"id": 2}\r\n\n'), Buffer.alloc(512), gzipSync('{"id": 3}')];
+    write("mixed/b.jsonl.gz", Buffer.concat(members));
     write("mixed/c.jsonl", '\ufeff{"id": 4}\n');
     write("mixed/d.jsonl.zst", zst);
     const { status, batches } = await run({
