@@ -81,10 +81,7 @@ export class Apis implements Service, ReplicasOwner {
   }
 
   deletedGone(name: string): void {
-    const { log } = this.deps;
-    inBackground(this.removeLeftovers(name), (error) =>
-      log.error({ event: "api_files_stay", err: error, api: name }, "its log and files stay"),
-    );
+    inBackground(this.removeLeftovers(name));
   }
 
   async start(): Promise<void> {
@@ -158,11 +155,16 @@ export class Apis implements Service, ReplicasOwner {
     await this.removeLeftovers(name);
   }
 
-  /** Removes the log of a deleted API, and files that nothing needs any more. */
+  /** Removes the log of a deleted API, and files that nothing needs any more. If that fails, the API is still gone. */
   private async removeLeftovers(name: string): Promise<void> {
-    if (await this.deployed.isDeployed(name)) return;
-    await removeTree(apiLogDirectory(this.deps.dataDir, name));
-    this.deps.projects.soon();
+    const { log, dataDir, projects } = this.deps;
+    try {
+      if (await this.deployed.isDeployed(name)) return;
+      await removeTree(apiLogDirectory(dataDir, name));
+      projects.soon();
+    } catch (error) {
+      log.error({ event: "api_files_stay", err: error, api: name }, "its log and files stay");
+    }
   }
 
   /**

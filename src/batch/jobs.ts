@@ -150,7 +150,7 @@ export class Jobs implements Service {
   }
 
   /** Waits until the workers of an ended round are gone. */
-  private async leftBy(jobId: string): Promise<void> {
+  async leftBy(jobId: string): Promise<void> {
     const row = await jobById(this.deps.db, jobId);
     if (row?.end_time !== null) await this.runs.of(jobId)?.ended;
   }

@@ -118,12 +118,13 @@ export function buildJobs(
   return new Jobs(deps, lostWorkers);
 }
 
-export function buildRetention({ db, log, options }: Infrastructure): Retention {
+export function buildRetention({ db, log, options }: Infrastructure, jobs: Jobs): Retention {
   const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs, keepRecords: keepRecordsMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
   const bounded = { db, logDirectory, jobLog: jobLogOf(dataDir), logBytesMax: options.keepLogs };
   return new Retention({
     ...{ db, log, dataDir, logDirectory, keepMs, keepFailedMs, keepRecordsMs },
+    leftBy: (jobId) => jobs.leftBy(jobId),
     boundLogs: (isStopped) => boundLogs(bounded, isStopped),
   });
 }

@@ -78,7 +78,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
-  const retention = buildRetention(infrastructure);
+  const retention = buildRetention(infrastructure, jobs);
   const { python } = options;
   const keyUse = buildKeyUse(infrastructure);
   const keys = buildKeys(infrastructure, keyUse);

@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { TimeSlices } from "../loop/turns.ts";
 
 const SLICE_MS = 10;
+/** A process that is still ending may write a file into a directory that has just been walked. */
+const WALKS_MAX = 10;
 /** Removals at the same time share them. */
 const slices = new TimeSlices(SLICE_MS);
 
@@ -21,9 +23,22 @@ export async function removeTree(path: string): Promise<void> {
 }
 
 async function removeDirectory(path: string): Promise<void> {
-  // Somebody else may remove the same at the same time.
+  for (let walks = 1; await empty(path); walks++) {
+    try {
+      rmdirSync(path);
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return;
+      if (code !== "ENOTEMPTY" || walks === WALKS_MAX) throw error;
+    }
+  }
+}
+
+/** Returns whether the directory is there: somebody else may remove the same at the same time. */
+async function empty(path: string): Promise<boolean> {
   const directory = ifThere(() => opendirSync(path));
-  if (directory === undefined) return;
+  if (directory === undefined) return false;
   try {
     for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
       if (slices.isOver) await slices.rest();
@@ -34,7 +49,7 @@ async function removeDirectory(path: string): Promise<void> {
   } finally {
     directory.closeSync();
   }
-  ifThere(() => rmdirSync(path));
+  return true;
 }
 
 /** Beside the event loop: a file of gigabytes takes a tenth of a second. */

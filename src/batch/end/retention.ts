@@ -42,6 +42,8 @@ export interface RetentionOptions {
   keepFailedMs: number;
   /** Of the records of all of them; undefined: for ever. */
   keepRecordsMs?: number | undefined;
+  /** Resolves when no worker of an ended job writes its files any more. */
+  leftBy: (jobId: string) => Promise<void>;
   /** Removes the logs of jobs of APIs that have too many, until `isStopped`. Resolves to how many jobs lost theirs. */
   boundLogs: (isStopped: () => boolean) => Promise<number>;
 }
@@ -165,7 +167,7 @@ export class Retention implements Service {
 
   /** The mark comes first: after it, no new round can begin, so nobody needs the input. */
   private async prune(jobId: string, time: string): Promise<void> {
-    const { db, dataDir, logDirectory } = this.options;
+    const { db, dataDir, logDirectory, leftBy } = this.options;
     const mark = "UPDATE jobs SET pruned_time = ? WHERE job_id = ? AND end_time IS NOT NULL";
     const isMarked = await db.transaction(async (tx) => {
       if ((await tx.run(mark, [time, jobId])) === 0) return false;
@@ -175,6 +177,7 @@ export class Retention implements Service {
       return true;
     });
     if (!isMarked) return;
+    await leftBy(jobId);
     for (const directory of [
       jobDirectory(dataDir, jobId),
       outputDirectory(dataDir, jobId),

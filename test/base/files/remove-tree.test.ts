@@ -2,14 +2,28 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { removeTree } from "../../../src/base/files/remove-tree.ts";
+
+/** Runs just before a directory is removed, which is empty then. */
+let beforeRemoval: ((path: string) => void) | undefined;
+vi.mock("node:fs", async (original) => {
+  const real = await original<typeof import("node:fs")>();
+  const rmdirSync = (path: string) => {
+    beforeRemoval?.(path);
+    real.rmdirSync(path);
+  };
+  return { ...real, rmdirSync };
+});
 
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "quern-remove-"));
 });
-afterEach(() => removeTree(directory));
+afterEach(() => {
+  beforeRemoval = undefined;
+  return removeTree(directory);
+});
 
 /** A directory with 8 times 500 files. */
 function made(name: string): string {
@@ -45,6 +59,20 @@ it("may be asked twice at the same time", async () => {
   const path = made("twice");
   await Promise.all([removeTree(path), removeTree(path)]);
   expect(existsSync(path)).toBe(false);
+});
+
+it("removes what comes while it removes the rest, but does not go on for ever", async () => {
+  const path = join(directory, "logs");
+  mkdirSync(path);
+  let files = 3;
+  beforeRemoval = (empty) => {
+    if (empty === path && files-- > 0) writeFileSync(join(path, `${files}`), "");
+  };
+  await removeTree(path);
+  expect(existsSync(path)).toBe(false);
+  mkdirSync(path);
+  files = Number.POSITIVE_INFINITY;
+  await expect(removeTree(path)).rejects.toThrow("ENOTEMPTY");
 });
 
 it("lets others have the event loop", async () => {

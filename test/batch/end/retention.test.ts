@@ -1,6 +1,6 @@
 /** The retention among many jobs and large rows: each of its statements reads and deletes few of them. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -16,6 +16,7 @@ import {
 } from "../../../src/batch/isolate/isolated-rows.ts";
 import type { JobRow } from "../../../src/batch/records/job-rows.ts";
 import { countEnded, jobTotals } from "../../../src/batch/records/job-totals.ts";
+import { rowsDirectory } from "../../../src/contracts/data-layout.ts";
 import {
   AGED_JOBS_AT_ONCE,
   CONFIG_KEPT_LENGTH_MAX,
@@ -25,6 +26,7 @@ import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { countRows } from "../../harness/databases.ts";
+import { eventually } from "../../harness/eventually.ts";
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse("2026-02-01T00:00:00.000Z");
@@ -38,11 +40,14 @@ describe("the retention", () => {
   /** Rows that each query of jobs returned, and that each deletion of batches deleted. */
   let jobsRead: number[];
   let deleted: number[];
+  /** Resolves when the workers of an ended job are gone. */
+  let workersLeave: Promise<void>;
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), "quern-retention-"));
     const real = openSqliteDatabase(join(directory, "quern.db"));
     await migrate(real);
     [jobsRead, deleted] = [[], []];
+    workersLeave = Promise.resolve();
     db = {
       all: async <T>(...query: Parameters<Database["all"]>) => {
         const rows = await real.all<T>(...query);
@@ -75,6 +80,7 @@ describe("the retention", () => {
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
       ...{ logDirectory: (job: string) => join(directory, "logs", job), keepRecordsMs },
       ...{ keepMs: DAY_MS, keepFailedMs: 9 * DAY_MS, boundLogs: async () => 0 },
+      leftBy: () => workersLeave,
     });
 
   /** Counts the jobs as their ends do. */
@@ -99,6 +105,22 @@ describe("the retention", () => {
     await db.run("INSERT INTO segments VALUES (?, 0, 1, 1, '[]', 0, NULL, 0)", [id(7)]);
     expect(await retention.runOnce(NOW_MS)).toEqual([0, 7, 99, 100, 249].map(id));
     expect(await retention.runOnce(NOW_MS)).toEqual([]);
+  });
+
+  it("removes the files of a job once its workers are gone", async () => {
+    await db.run("UPDATE jobs SET end_time = '2026-01-01' WHERE job_id = ?", [id(1)]);
+    const rows = rowsDirectory(directory, id(1));
+    mkdirSync(rows, { recursive: true });
+    let leave!: () => void;
+    workersLeave = new Promise((resolve) => (leave = resolve));
+    const run = retention.runOnce(NOW_MS);
+    const marked = async () =>
+      (await db.all("SELECT 1 FROM jobs WHERE job_id = ? AND pruned_time IS NOT NULL", [id(1)])).length === 1;
+    await eventually("no new round can begin", marked);
+    expect(existsSync(rows)).toBe(true);
+    leave();
+    expect(await run).toEqual([id(1)]);
+    expect(existsSync(rows)).toBe(false);
   });
 
   it("removes long configs, also those that former releases kept, and no short ones", async () => {

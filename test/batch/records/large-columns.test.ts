@@ -126,7 +126,7 @@ describe("the large columns of jobs", () => {
     const logDirectory = (id: string) => join(directory, "logs", id);
     const retention = new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory, logDirectory },
-      ...{ keepMs: DAY_MS, keepFailedMs: DAY_MS, boundLogs: async () => 0 },
+      ...{ keepMs: DAY_MS, keepFailedMs: DAY_MS, boundLogs: async () => 0, leftBy: async () => {} },
     });
     const source = { db, store: {} as ObjectStore, dataDir: directory };
     const failuresOf = async (job: typeof ended) => {

@@ -38,7 +38,7 @@ async function prune(server: TestServer): Promise<void> {
   const logDirectory = (id: string) => jobLogDirectory(dataDir, id);
   const retention = new Retention({
     ...{ db, log: openLog("test", "/dev/null"), dataDir, logDirectory },
-    ...{ keepMs: 1000, keepFailedMs: 1000, boundLogs: async () => 0 },
+    ...{ keepMs: 1000, keepFailedMs: 1000, boundLogs: async () => 0, leftBy: async () => {} },
   });
   expect(await retention.runOnce(Date.now() + 60_000)).toHaveLength(2);
   await db.close();

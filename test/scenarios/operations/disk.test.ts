@@ -280,6 +280,7 @@ describe.runIf(isOnSqlite)("the retention", () => {
       keepMs: 14 * day,
       keepFailedMs: 60 * day,
       boundLogs: async () => 0,
+      leftBy: async () => {},
     });
     expect(await retention.runOnce(Date.now() + 13 * day)).toEqual([]);
     expect(await retention.runOnce(Date.now() + 15 * day)).toEqual([fine]);
