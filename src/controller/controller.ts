@@ -4,6 +4,7 @@
  */
 
 import { Apis } from "../apis/apis.ts";
+import { InstallationWatch } from "../apis/installation-watch.ts";
 import { removeCutOffUploads } from "../apis/projects/project-store.ts";
 import { ProjectSweep } from "../apis/projects/project-sweep.ts";
 import { Autoscaling } from "../apis/replicas/autoscaling.ts";
@@ -105,7 +106,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   );
   const services = [
     routes,
-    infrastructure.workerDeps.environments,
+    workerDeps.environments,
+    new InstallationWatch(workerDeps.db, workerDeps.environments),
     keyUse,
     keys,
     apis,

@@ -36,13 +36,18 @@ export async function sweepEnvironments(options: EnvironmentSweepOptions): Promi
   const { db, log, environments, keepMs } = options;
   // Environments that are prepared from now on are newer than this time.
   const nowMs = wallMs();
-  const users = new Set([...(await usersOfVersions(db)), ...(await usersOfApplications(db))]);
+  const users = await environmentUsers(db);
   const workers = await allWorkers(db);
   const programs = workers.map(({ pid }) => programOf(pid)).filter((program) => program !== undefined);
   const gone = await environments.sweep({ users, programs }, { nowMs, keepMs });
   if (gone.length > 0)
     log.info({ event: "environments_removed", environments: gone }, "removed unused Python environments");
   return gone;
+}
+
+/** All that need an environment. */
+export async function environmentUsers(db: Database): Promise<Set<string>> {
+  return new Set([...(await usersOfVersions(db)), ...(await usersOfApplications(db))]);
 }
 
 async function usersOfVersions(db: Database): Promise<string[]> {

@@ -23,7 +23,7 @@ const SYNC_MS = 60_000;
  */
 const SOURCES = "project";
 
-export interface Installation {
+export interface EnvironmentSource {
   project: string;
   hasLocalDirectories: boolean;
   logFile: string;
@@ -42,12 +42,18 @@ export function interpreterIn(virtualEnv: string): MadeInterpreter {
   return { python: join(bin, "python"), bin, virtualEnv };
 }
 
-/** `serverEnv` are the server's variables. Installers see all of them except Quern's own. */
+interface Creating {
+  installers: Installers;
+  /** The server's variables. Installers see all of them except Quern's own. */
+  serverEnv: NodeJS.ProcessEnv;
+  /** Ends the commands. */
+  signal: AbortSignal;
+}
+
 export async function createEnvironment(
   directory: string,
-  installation: Installation,
-  installers: Installers,
-  serverEnv: NodeJS.ProcessEnv,
+  installation: EnvironmentSource,
+  { installers, serverEnv, signal }: Creating,
 ): Promise<Interpreter> {
   const { project, logFile, facts } = installation;
   const made = interpreterIn(directory);
@@ -55,7 +61,7 @@ export async function createEnvironment(
   await removeTree(directory);
   await mkdir(dirname(directory), { recursive: true });
   const env = activated(withoutOwn(serverEnv), made);
-  const stepsIn = (cwd: string) => installers.steps({ cwd, logFile, env, environment: directory });
+  const stepsIn = (cwd: string) => installers.steps({ cwd, logFile, env, environment: directory, signal });
   const hasUv = await makeEmpty(made, stepsIn(project), installation);
   await seeInterpretersPackages(made.python, facts);
   const sources = await sourcesOf(installation, directory);
@@ -70,7 +76,7 @@ export async function createEnvironment(
 }
 
 /** Returns the directory from which the project is installed: the project, or its copy in the environment. */
-async function sourcesOf(installation: Installation, directory: string): Promise<string> {
+async function sourcesOf(installation: EnvironmentSource, directory: string): Promise<string> {
   const { project, hasLocalDirectories } = installation;
   if (!hasLocalDirectories && !hasScript(project)) return project;
   const sources = join(directory, SOURCES);
@@ -86,7 +92,7 @@ function hasScript(directory: string): boolean {
 async function makeEmpty(
   made: MadeInterpreter,
   steps: Steps,
-  { command: python, facts: { hasPip } }: Installation,
+  { command: python, facts: { hasPip } }: EnvironmentSource,
 ): Promise<boolean> {
   const hasUv = await isOnPath("uv");
   const { virtualEnv } = made;

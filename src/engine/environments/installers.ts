@@ -1,10 +1,12 @@
 /**
  * Runs the commands that create an environment, one after the other, with their output in a log. They end when the
- * server stops. Commands that a killed server left running are ended before its environment is created again.
+ * server stops, or when nothing needs the environment any more. Commands that a killed server left running are ended at
+ * the next start.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { realpathSync, writeFileSync } from "node:fs";
+import { appendFile, mkdir, open, readdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { delay, wallMs } from "../../base/clock.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../../base/process-identity.ts";
 import { EnvironmentError } from "./environment-error.ts";
@@ -18,6 +20,8 @@ interface StepsOptions {
   env: NodeJS.ProcessEnv;
   /** The directory of the environment that the commands create. */
   environment: string;
+  /** Ends them, also the one that runs. */
+  signal: AbortSignal;
 }
 
 export class Installers {
@@ -48,21 +52,26 @@ export class Installers {
    * error.
    */
   private run(
-    { cwd, env, environment }: StepsOptions,
+    { cwd, env, environment, signal }: StepsOptions,
     command: string,
     args: readonly string[],
     log: number,
   ): Promise<number | null> {
     if (this.isStopped) return new Promise(() => {});
+    signal.throwIfAborted();
     return new Promise((done, reject) => {
       const child = spawn(command, args, { cwd, env, stdio: ["ignore", log, log], detached: true });
+      const end = () => {
+        if (child.pid !== undefined) signalGroup(child.pid, "SIGKILL");
+      };
+      signal.addEventListener("abort", end);
       child.once("error", reject);
-      child.once("spawn", () => {
+      if (child.pid !== undefined) {
         this.running.add(child);
-        const former = { pid: child.pid, start: processStartTime(child.pid!) };
-        writeFile(recordOf(environment), JSON.stringify(former)).catch(() => {});
-      });
+        recordInstaller(environment, child.pid);
+      }
       child.once("exit", (code) => {
+        signal.removeEventListener("abort", end);
         this.running.delete(child);
         if (!this.isStopped) done(code);
       });
@@ -125,9 +134,39 @@ async function olderOf(logFile: string): Promise<string | undefined> {
   );
 }
 
+const RECORD = ".installer";
+
 /** A file beside the environment that names the process that works on it. */
 function recordOf(environment: string): string {
-  return `${environment}.installer`;
+  return `${environment}${RECORD}`;
+}
+
+interface Former {
+  pid: number;
+  start: string;
+  /** The directory of the environments. In a copy of it, the process is that of another server. */
+  root: string;
+}
+
+/** At once: the server may be killed in the next moment. */
+function recordInstaller(environment: string, pid: number): void {
+  try {
+    const root = realpathSync(dirname(environment));
+    const former: Former = { pid, start: processStartTime(pid) ?? "", root };
+    writeFileSync(recordOf(environment), JSON.stringify(former));
+  } catch {
+    // The disk is full. A killed server leaves this one running.
+  }
+}
+
+/** The installer that a killed server left running for this environment. */
+async function formerInstaller(environment: string): Promise<Former | undefined> {
+  try {
+    const record = JSON.parse(await readFile(recordOf(environment), "utf8")) as Former;
+    return record.root === realpathSync(dirname(environment)) ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -135,16 +174,22 @@ function recordOf(environment: string): string {
  * directory.
  */
 export async function endFormerInstaller(environment: string): Promise<void> {
-  const record = /^\{"pid":(\d+),"start":"(.+)"\}$/.exec(
-    await readFile(recordOf(environment), "utf8").catch(() => ""),
-  );
-  if (record !== null) {
-    const pid = Number(record[1]);
-    const start = record[2]!;
+  const former = await formerInstaller(environment);
+  if (former !== undefined) {
+    const { pid, start } = former;
     if (isSameProcess(pid, start)) signalGroup(pid, "SIGKILL");
     while (isSameProcess(pid, start)) await delay(POLL_MS);
   }
   await forgetInstaller(environment);
+}
+
+/** The same for all environments of a directory, without waiting: this server makes anew what it needs. */
+export async function endFormerInstallers(root: string): Promise<void> {
+  for (const name of await readdir(root).catch(() => [])) {
+    if (!name.endsWith(RECORD)) continue;
+    const former = await formerInstaller(join(root, name.slice(0, -RECORD.length)));
+    if (former !== undefined && isSameProcess(former.pid, former.start)) signalGroup(former.pid, "SIGKILL");
+  }
 }
 
 export async function forgetInstaller(environment: string): Promise<void> {

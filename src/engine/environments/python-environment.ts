@@ -6,7 +6,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { wallMs } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
-import { createEnvironment, type Installation, interpreterIn } from "./create-environment.ts";
+import { createEnvironment, type EnvironmentSource, interpreterIn } from "./create-environment.ts";
 import {
   deleteTaken,
   environmentsIn,
@@ -23,7 +23,8 @@ import {
   neededEnvironments,
   unneededEnvironments,
 } from "./environment-uses.ts";
-import { forgetInstaller, Installers, note } from "./installers.ts";
+import { Installation } from "./installation.ts";
+import { endFormerInstallers, forgetInstaller, Installers, note } from "./installers.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Pythons } from "./pythons.ts";
 
@@ -40,7 +41,7 @@ export interface PythonEnvironmentOptions {
 
 export class PythonEnvironments implements Service {
   private readonly options: PythonEnvironmentOptions;
-  private readonly underWay = new Map<string, Promise<Interpreter>>();
+  private readonly installations = new Map<string, Installation>();
   private readonly installers: Installers;
   readonly pythons: Pythons;
 
@@ -66,29 +67,48 @@ export class PythonEnvironments implements Service {
     const directory = join(root, id);
     const user = environmentUser(basename(project), version);
     // Check and use in one step, so that the environment is not removed in between.
-    if (!this.underWay.has(directory) && isWhole(directory)) {
+    if (!this.installations.has(directory) && isWhole(directory)) {
       noteUse(directory, user, wallMs());
       return interpreterIn(directory);
     }
-    const made = await this.make(directory, { project, hasLocalDirectories, logFile, facts, command });
+    const made = await this.make(directory, user, { project, hasLocalDirectories, logFile, facts, command });
     noteUse(directory, user, wallMs());
     return made;
   }
 
   /** Creates the environment in `directory`, or waits if its creation is in progress. */
-  private async make(directory: string, installation: Installation): Promise<Interpreter> {
-    const { logFile } = installation;
-    const { installers, options } = this;
-    const underWay = this.underWay.get(directory);
-    if (underWay !== undefined) {
-      await note(logFile, "the same packages are being installed for another API or job; waiting for them");
-      return underWay;
+  private async make(directory: string, user: string, source: EnvironmentSource): Promise<Interpreter> {
+    const { installers, installations } = this;
+    const { serverEnv } = this.options;
+    for (;;) {
+      const underWay = installations.get(directory);
+      if (underWay === undefined) break;
+      if (underWay.isEnding) {
+        await underWay.work.catch(() => {});
+        continue;
+      }
+      underWay.join(user);
+      const words = "the same packages are being installed for another API or job; waiting for them";
+      await note(source.logFile, words);
+      return underWay.work;
     }
-    const work = createEnvironment(directory, installation, installers, options.serverEnv).finally(() =>
-      this.underWay.delete(directory),
+    const installation = new Installation((signal) =>
+      createEnvironment(directory, source, { installers, serverEnv, signal }).finally(() =>
+        installations.delete(directory),
+      ),
     );
-    this.underWay.set(directory, work);
-    return work;
+    installation.join(user);
+    installations.set(directory, installation);
+    return installation.work;
+  }
+
+  get areInstalling(): boolean {
+    return this.installations.size > 0;
+  }
+
+  /** Ends installations that none of `users` waits for. They were read at `readMs`, by `performance.now()`. */
+  endUnneeded(users: ReadonlySet<string>, readMs: number): void {
+    for (const installation of this.installations.values()) installation.endUnlessNeeded(users, readMs);
   }
 
   /**
@@ -109,7 +129,7 @@ export class PythonEnvironments implements Service {
     for (const { id, uses } of environments)
       for (const user of formerUsers(uses, users, nowMs - keepMs)) forgetUse(join(root, id), user);
     const gone = environments
-      .filter(({ id }) => unneeded.has(id) && !this.underWay.has(join(root, id)))
+      .filter(({ id }) => unneeded.has(id) && !this.installations.has(join(root, id)))
       .filter((environment) => takeAway(root, environment))
       .map(({ id }) => id);
     for (const id of gone) await forgetInstaller(join(root, id));
@@ -119,6 +139,7 @@ export class PythonEnvironments implements Service {
 
   /** Queries the interpreter in advance, so that the first worker does not wait for it. */
   async start(): Promise<void> {
+    await endFormerInstallers(this.options.root);
     this.pythons.own().catch(() => {
       // The next caller asks again, and reports the error.
     });

@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -228,6 +229,63 @@ describe("an environment", () => {
     expect(isGone(started()[1]!)).toBe(true);
     expect(readdirSync(root).filter((name) => name.endsWith(".installer"))).toEqual([]);
   }, 240_000);
+
+  describe("whose installation hangs", () => {
+    const pids = () => join(directory, "pids");
+    const started = () =>
+      existsSync(pids()) ? readFileSync(pids(), "utf8").trim().split("\n").map(Number) : [];
+    const isGone = (pid: number) => processStartTime(pid) === undefined;
+    /** It hangs until a third one runs. */
+    const hanging = () => ({
+      "dependencies.sh": `echo $$ >> ${pids()}\n[ $(wc -l < ${pids()}) -gt 2 ] || exec sleep 300\n`,
+    });
+    const begun = (count: number) =>
+      eventually("it is being made", () => started().length === count, VENV_MS);
+
+    it("is given up once none of its users needs it, and made anew for the next one", async () => {
+      const all = environments();
+      const one = all.prepare(project("one", hanging()), log).catch((error: Error) => error.message);
+      await begun(1);
+      const two = all.prepare(project("two", hanging()), log).catch((error: Error) => error.message);
+      await eventually("both wait", () => readFileSync(log, "utf8").includes("for another API or job"));
+      // Who needs one was read before the second one asked.
+      all.endUnneeded(new Set(), 0);
+      all.endUnneeded(new Set(["two", "three"]), performance.now());
+      expect(isGone(started()[0]!)).toBe(false);
+      all.endUnneeded(new Set(["three"]), performance.now());
+      const next = all.prepare(project("four", hanging()), log).catch(() => {});
+      expect(await Promise.all([one, two])).toEqual(Array(2).fill("nothing needs these packages any more"));
+      expect(isGone(started()[0]!)).toBe(true);
+      await begun(2);
+      all.endUnneeded(new Set(), performance.now());
+      await next;
+      expect(isGone(started()[1]!)).toBe(true);
+      expect(all.areInstalling).toBe(false);
+    }, 240_000);
+
+    it("is given up at the next start if the server was killed, but not by a server on a copy", async () => {
+      const killed = environments().prepare(project("one", hanging()), log);
+      killed.catch(() => {
+        // Its installer was ended.
+      });
+      await begun(1);
+      const copy = join(directory, "copy");
+      const records = () => readdirSync(root).filter((name) => name.endsWith(".installer"));
+      const isRecorded = (name: string) =>
+        readFileSync(join(root, name), "utf8").includes(`:${started()[0]},`);
+      await eventually("it is recorded", () => records().some(isRecorded));
+      cpSync(root, copy, { recursive: true });
+      await new PythonEnvironments({
+        root: copy,
+        python: "python3",
+        serverEnv: process.env,
+        watchLog,
+      }).start();
+      expect(isGone(started()[0]!)).toBe(false);
+      await environments().start();
+      await eventually("it ends", () => isGone(started()[0]!));
+    }, 240_000);
+  });
 });
 
 describe("local requirements", () => {

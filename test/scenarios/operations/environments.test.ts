@@ -1,13 +1,15 @@
 /**
  * The Python environments of projects on a server: what user code finds in them, and the errors about missing packages.
  */
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { processStartTime } from "../../../src/base/process-identity.ts";
+import { environmentsDirectory } from "../../../src/contracts/data-layout.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { BACKEND, PYPROJECT } from "../../harness/local-package.ts";
 import { otherPython, program } from "../../harness/other-python.ts";
-import { project } from "../../harness/projects.ts";
+import { ECHO, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
 /** An environment takes a few seconds, on a machine with much else to do ten times as long. */
@@ -165,4 +167,29 @@ it("a module that is missing in __init__ is named, with a cure", async () => {
     const { message } = JSON.parse(server.cli(["get", "echo", "-o", "json"]).out) as { message?: string };
     return message?.includes(what) === true;
   });
+});
+
+describe("an installation that hangs", () => {
+  it("ends with its API, and with the controller that started it", async () => {
+    const pids = join(server.dir, "pids");
+    const started = () => (existsSync(pids) ? readFileSync(pids, "utf8").trim().split("\n").map(Number) : []);
+    const isGone = (pid: number) => processStartTime(pid) === undefined;
+    const begun = (count: number) => eventually("it begins", () => started().length === count, INSTALL_MS);
+    const files = {
+      ...project(ECHO),
+      "dependencies.sh": `echo $$ >> ${pids}; exec sleep 900\n`,
+    };
+    server.deploy(files, { wait: false });
+    await begun(1);
+    const root = environmentsDirectory(server.dataDir);
+    const records = () => readdirSync(root).filter((name) => name.endsWith(".installer"));
+    const isRecorded = (name: string) => readFileSync(join(root, name), "utf8").includes(`:${started()[0]},`);
+    await eventually("it is recorded", () => records().some(isRecorded));
+    process.kill(server.child("controller"), "SIGKILL");
+    // The next controller begins it again.
+    await begun(2);
+    expect(isGone(started()[0]!)).toBe(true);
+    for (const api of ["echo", "jobs"]) expect(server.cli(["delete", "-y", api]).code).toBe(0);
+    await eventually("it ends", () => isGone(started()[1]!));
+  }, 400_000);
 });
