@@ -48,6 +48,14 @@ class Ingestion(unittest.TestCase):
         self.assertEqual(self.rows_of('1,0.1,"a, ""b"""\n'), [(1, 0.10000000149011612, 'a, "b"')])
         self.assertEqual(self.rows_of('1,1,"two\nlines"\n'), [(1, 1.0, "two\nlines")])
 
+    def test_names_of_files_are_no_patterns(self):
+        for directory in ("1", "[1]"):
+            os.mkdir(self.path(directory))
+        names = ["a*.csv", "ab.csv", "a?.csv", "[ab].csv", "a.csv", "**", "it's [x]*.csv", "1/a.csv", "[1]/a.csv"]
+        files = [self.write("%d,1,a\n" % number, name) for number, name in enumerate(names)]
+        read, _, rows = self.ingested(self.environment(files))
+        self.assertEqual((read, [row[0] for row in rows]), (9, list(range(9))))
+
     def test_nulls(self):
         self.assertEqual(self.rows_of(",,\n1,,x\n"), [(None, None, None), (1, None, "x")])
         self.assertEqual(self.rows_of("NA,1,NA\n", csv_config={"null_value": "NA"}), [(None, 1.0, None)])

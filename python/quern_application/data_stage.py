@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .aggregate import one_pass, own_aggregate
 from .data_fault import DataFault
 from .ingest import ingest, violations
-from .sql import connect, name, text
+from .sql import connect, exactly, name, text
 from .transform import TransformedColumn, sanity_check
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class DataStage:
             dropped = "" if read == kept else "%d rows read, %d rows dropped, " % (read, read - kept)
             print("%s%d rows ingested" % (dropped, kept))
         self._connection.execute(
-            "CREATE TEMP VIEW data AS SELECT * FROM read_parquet(%s, file_row_number = true)" % text(file)
+            "CREATE TEMP VIEW data AS SELECT * FROM read_parquet(%s, file_row_number = true)" % text(exactly(file))
         )
         print("\nFirst %d samples:" % SAMPLES_SHOWN)
         self._print_samples("SELECT %s FROM data LIMIT %d" % (", ".join(map(name, self._raw_types)), SAMPLES_SHOWN))

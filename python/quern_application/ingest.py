@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .sql import COLUMN_TYPES, name, number, text
+from .sql import COLUMN_TYPES, exactly, name, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,14 +36,14 @@ def ingest(connection: DuckDBPyConnection, environment: Resource, into: str) -> 
     else:
         kept = rows
     connection.execute("COPY (%s) TO %s (FORMAT parquet)" % (kept, text(into)))
-    kept_rows = connection.execute("SELECT count(*) FROM read_parquet(%s)" % text(into)).fetchall()[0][0]
+    kept_rows = connection.execute("SELECT count(*) FROM read_parquet(%s)" % text(exactly(into))).fetchall()[0][0]
     if not environment["drop_null"]:
         return kept_rows, kept_rows
     return connection.execute("SELECT count(*) FROM (%s)" % rows).fetchall()[0][0], kept_rows
 
 
 def _source(connection: DuckDBPyConnection, environment: Resource) -> str:
-    files = "[%s]" % ", ".join(text(file) for file in environment["files"])
+    files = "[%s]" % ", ".join(text(exactly(file)) for file in environment["files"])
     if environment["type"] == "parquet":
         _check_parquet(connection, files, environment["columns"])
         return "read_parquet(%s)" % files

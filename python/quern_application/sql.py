@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 
 COLUMN_TYPES = {
@@ -34,6 +36,11 @@ def name(identifier: str) -> str:
 def text(value: str) -> str:
     """A string literal."""
     return "'%s'" % value.replace("'", "''")
+
+
+def exactly(path: str) -> str:
+    """A pattern that matches this path only: DuckDB takes the names of files to read for patterns."""
+    return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def number(value: float) -> str:

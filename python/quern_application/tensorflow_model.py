@@ -154,7 +154,7 @@ class ServedModel:
 
     def __init__(self, directory: str, model: Model) -> None:
         # A directory named by the time of the export.
-        (path,) = glob.glob(os.path.join(directory, DIRECTORY, "*"))
+        (path,) = glob.glob(os.path.join(glob.escape(directory), DIRECTORY, "*"))
         self._model = model
         self._saved = tensorflow.saved_model.load(path)
         self._predict = self._saved.signatures["predict"]

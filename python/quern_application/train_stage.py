@@ -12,7 +12,7 @@ import duckdb
 
 from . import fitted_model
 from .artifacts import sync_tree, write_durably
-from .sql import name, text
+from .sql import exactly, name, text
 from .transform import TransformedColumn
 from .user_code import function_of, load_module
 
@@ -102,7 +102,7 @@ class TrainStage:
         columns = ", ".join(name(each) for each in self._model["column_types"])
         return (
             duckdb.connect()
-            .execute("SELECT %s FROM read_parquet(%s)" % (columns, text(directory + "/*.parquet")))
+            .execute("SELECT %s FROM read_parquet(%s)" % (columns, text(exactly(directory) + "/*.parquet")))
             .fetchnumpy()
         )
 
