@@ -140,4 +140,6 @@ def _check_value(sample: Sample, name: str, column_type: str) -> None:
 
 
 def _failed(sample: Any, reason: Exception) -> Answer:
-    return Answer(406, "prediction failed for sample: %s (%s)" % (json.dumps(sample), reason))
+    # The reason may quote half a surrogate pair of the sample: UTF-8 cannot encode it, JSON escapes can.
+    why = str(reason).encode("utf-8", "backslashreplace").decode()
+    return Answer(406, "prediction failed for sample: %s (%s)" % (json.dumps(sample), why))
