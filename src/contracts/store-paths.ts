@@ -2,7 +2,7 @@
  * The form of an address of objects: `<scheme>://<bucket>/<key>`, or `file:///path` (docs/contract/submitting.md#schemes).
  */
 import { quoted } from "./field-errors.ts";
-import { PATH_BYTES_MAX } from "./limits/submissions.ts";
+import { OUTPUT_FILE_BYTES_MAX, OUTPUT_KEY_BYTES_MAX, PATH_BYTES_MAX } from "./limits/submissions.ts";
 
 /** Schemes of stores with buckets or containers. */
 export const BUCKET_SCHEMES = ["s3", "gs", "az"] as const;
@@ -22,8 +22,17 @@ export const IN_SERVER = "quern:";
 /** The error of an output's `store_path`, with the cure; undefined if it is valid. */
 export function outputPathProblem(path: string | undefined): string | undefined {
   if (path === undefined || path === IN_SERVER) return undefined;
-  const problem = pathProblem(path);
+  const problem = pathProblem(path) ?? lengthProblem(path);
   return problem === undefined ? undefined : `${problem}; "${IN_SERVER}" keeps the output in the server`;
+}
+
+/** The names of an output's files follow its path: a submission, not the end of the job, says that they are too long. */
+function lengthProblem(path: string): string | undefined {
+  const [, start, rest] = /^(file:\/\/|[a-z0-9]+:\/\/[^/]*\/?)(.*)$/s.exec(path)!;
+  const most = start === "file://" ? OUTPUT_FILE_BYTES_MAX : OUTPUT_KEY_BYTES_MAX;
+  const bytes = Buffer.byteLength(rest!);
+  if (bytes <= most) return undefined;
+  return `${quoted(path)} has ${bytes} bytes after ${start}; an output's path has at most ${most} there, because the names of its files follow`;
 }
 
 /** The error of an entry of `store_paths`, with the cure; undefined if the entry is valid. */

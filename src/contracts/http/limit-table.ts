@@ -40,13 +40,7 @@ const unavailable = (what: string, most: string, error: ErrorCode = "queue_full"
   ...{ what, most, error },
   status: 503,
 });
-const undeployed = (what: string, most: string): LimitRow => ({
-  what,
-  most,
-  error: "invalid_configuration",
-  status: 400,
-});
-
+const undeployed = (what: string, most: string) => invalid(what, most, "invalid_configuration");
 const closed = (what: string, most: string): LimitRow => ({
   ...{ what, most },
   error: undefined,
@@ -182,6 +176,8 @@ const SUBMISSIONS: readonly LimitRow[] = [
   invalid("unknown keys of an object", String(submissions.SUBMISSION_KEYS_MAX)),
   invalid("a submission without its items", bytes(submissions.SUBMISSION_HEAD_BYTES_MAX)),
   invalid("one path", bytes(submissions.PATH_BYTES_MAX)),
+  invalid("path of an output, after `file://`", bytes(submissions.OUTPUT_FILE_BYTES_MAX)),
+  invalid("path of an output, after its bucket", bytes(submissions.OUTPUT_KEY_BYTES_MAX)),
   invalid("one pattern of `includes` or `excludes`", `${submissions.GLOB_LENGTH_MAX} characters`),
   invalid("name or ARN of a dead letter queue", `${submissions.QUEUE_NAME_LENGTH_MAX} characters`),
   invalid("region of a queue of SQS", `${submissions.SQS_REGION_LENGTH_MAX} characters`),

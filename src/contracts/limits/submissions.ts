@@ -37,7 +37,15 @@ export const STORE_PATHS_MAX = 100_000;
  */
 export const STORE_PATHS_CHARACTERS_MAX = 2 * 1024 * 1024;
 /** UTF-8 bytes of one path: Linux allows 4,096 for a file, and stores allow 1,024 for a key. */
-export const PATH_BYTES_MAX = 4_096 + "file://".length;
+const FILE_BYTES_MAX = 4_096;
+export const PATH_BYTES_MAX = FILE_BYTES_MAX + "file://".length;
+/**
+ * What an output adds to its `store_path`: slashes, the job's id of 26 characters, and a name such as
+ * `part-1-1.1.jsonl.zst`, whose three numbers have 26 digits at most.
+ */
+const OUTPUT_NAMES_BYTES = 80;
+export const OUTPUT_FILE_BYTES_MAX = FILE_BYTES_MAX - OUTPUT_NAMES_BYTES;
+export const OUTPUT_KEY_BYTES_MAX = 1_024 - OUTPUT_NAMES_BYTES;
 /** A longer glob pattern is refused, because matching takes pattern × path steps. */
 export const GLOB_LENGTH_MAX = 1024;
 /**

@@ -204,6 +204,26 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
     [["", `${ONE_OF}; given: item_list, delimited_files`]],
   ],
   [
+    "an output whose files' names would be too long",
+    { workers: 1, ...ITEMS, output: { store_path: `file:///${"a/".repeat(2040)}` } },
+    [
+      [
+        "/output/store_path",
+        containing("has 4081 bytes after file://; an output's path has at most 4016 there"),
+      ],
+    ],
+  ],
+  [
+    "an output whose objects' keys would be too long",
+    { workers: 1, ...ITEMS, output: { store_path: `s3://bucket/${"é/".repeat(315)}` } },
+    [
+      [
+        "/output/store_path",
+        containing("has 945 bytes after s3://bucket/; an output's path has at most 944 there"),
+      ],
+    ],
+  ],
+  [
     "all that can be wrong at once",
     {
       ...{ workers: 0, timeout: 1.5, config: [], nonsense: 1 },

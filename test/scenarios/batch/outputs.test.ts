@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { OUTPUT_FILE_BYTES_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { expectRows, parseRows, readOutput, WRITER } from "../../harness/outputs.ts";
 import { project } from "../../harness/projects.ts";
@@ -44,6 +45,25 @@ describe("the output of a job", () => {
     });
     expect((await results(id)).rows).toEqual(rows);
     expect((await results(id, "?cursor=10&end=12")).rows).toEqual(rows.slice(70, 84));
+  });
+
+  it("may have the longest path that is allowed", async () => {
+    server.deploy(project(WRITER));
+    const most = OUTPUT_FILE_BYTES_MAX;
+    const name = `/${"n".repeat(199)}`;
+    const deep = `${directory}${name.repeat((most - directory.length) / name.length)}`;
+    const long = `${deep}/${"n".repeat(most - deep.length - 1)}`;
+    const output = { store_path: `file://${long}` };
+    const id = await server.submit("jobs", {
+      workers: 1,
+      item_list: { items: ids(3), batch_size: 1 },
+      output,
+    });
+    expect(await server.ended("jobs", id)).toMatchObject({ status: "status_succeeded" });
+    expectRows(readOutput(join(long, id)).rows, inBatches(ids(3), 1));
+    const longer = { workers: 1, item_list: { items: ids(1), batch_size: 1 } };
+    const refused = await server.post("/jobs", { ...longer, output: { store_path: `file://${long}n` } });
+    expect(refused.status).toBe(400);
   });
 
   it("has one row for a batch whose predict() returns something else than a list of its length", async () => {
