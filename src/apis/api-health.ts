@@ -16,7 +16,8 @@ export function healthOf({ name, status, message, replicas }: ApiState, isCrashi
   }
   if (message === undefined) return {};
   const isServing = replicas.some(({ state }) => state === "ready");
-  if (!isServing) return { fault: `${name} is in status "${status}": ${message}` };
   if (status === "live") return { warning: `${name}: ${message}` };
+  if (status === "updating" && !isServing) return { warning: `${name} does not serve yet: ${message}` };
+  if (!isServing) return { fault: `${name} is in status "${status}": ${message}` };
   return { warning: `${name} serves, but not with all replicas of its newest version: ${message}` };
 }

@@ -1,7 +1,9 @@
 /** Reads the deployed APIs: their versions, states and numbers. Changes nothing. */
 import { reportFault } from "../base/boundary.ts";
+import { wallMs } from "../base/clock.ts";
 import { TimeSlices } from "../base/loop/turns.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { INSTALLATION_LONG_MS } from "../contracts/limits/configuration.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { type ApiState, stateOf, stateOfUnreadable } from "./api-state.ts";
@@ -22,17 +24,22 @@ import type { Replicas } from "./replicas/replicas.ts";
 /** A configuration as JSON text, normalised or as it was submitted. */
 export type ConfigForm = "spec" | "submitted";
 
+/** For how long what a user of environments waits for is being installed. */
+export type InstallingMs = (user: string) => number | undefined;
+
 const TEXTS = { spec: exactSpecText, submitted: submittedText };
 
 export class ApiReader {
   private readonly db: Database;
   private readonly replicas: Replicas;
+  private readonly installingMs: InstallingMs;
   private readonly outlines: ApiOutlines;
   /** For all that read large configurations at once. */
   private readonly slices = new TimeSlices(SLICE_MS);
 
-  constructor(db: Database, replicas: Replicas) {
+  constructor(db: Database, replicas: Replicas, installingMs: InstallingMs) {
     this.db = db;
+    this.installingMs = installingMs;
     this.replicas = replicas;
     this.outlines = new ApiOutlines(db);
   }
@@ -104,7 +111,15 @@ export class ApiReader {
   }
 
   private readableState(outline: ApiOutline): ApiState {
-    return stateOf(outline, this.replicas.group(outline.name));
+    return stateOf(outline, this.replicas.group(outline.name), this.longInstallation(outline));
+  }
+
+  /** What to say about an installation that takes long. */
+  private longInstallation({ user }: ApiOutline): string | undefined {
+    const forMs = user === undefined ? undefined : this.installingMs(user);
+    if (forMs === undefined || forMs < INSTALLATION_LONG_MS) return undefined;
+    const since = new Date(wallMs() - forMs).toISOString();
+    return `the installation of its packages began at ${since} and still runs; its log, or that of its job, shows how far it is; to end it, deploy other requirements or delete the API`;
   }
 }
 

@@ -12,14 +12,20 @@ export type ApiState = Omit<
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
-/** `group`: the replicas of a real-time API. It has none for a moment after a deployment. */
-export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined): ApiState {
+/**
+ * `group`: the replicas of a real-time API. It has none for a moment after a deployment. `installing`: what there is to
+ * say about the installation of its packages.
+ */
+export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined, installing?: string): ApiState {
   if (outline.why !== undefined) return stateOfUnreadable({ ...outline, why: outline.why });
   const { name, kind, api_id, deployed_time: last_updated, endpoint } = outline;
   const known = { name, kind, api_id, endpoint, last_updated };
-  if (kind !== "RealtimeAPI") return { ...known, status: "live", ...NO_REPLICAS };
+  if (kind !== "RealtimeAPI") {
+    const message = installing === undefined ? {} : { message: installing };
+    return { ...known, status: "live", ...message, ...NO_REPLICAS };
+  }
   if (group === undefined) return { ...known, status: "updating", ...NO_REPLICAS };
-  const { status, message } = statusOf(group);
+  const { status, message = installing } = statusOf(group);
   return {
     ...known,
     status,

@@ -9,7 +9,7 @@ import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
 import type { Database, Statements } from "../database/database.ts";
-import { ApiReader, apiNotFound } from "./api-reader.ts";
+import { ApiReader, apiNotFound, type InstallingMs } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
 import {
   type ConfigRequest,
@@ -38,6 +38,7 @@ export interface ApisDeps extends DeployDeps {
   /** Waits for as long as it cannot be reached: a change that is recorded must get to the gateways. */
   patientDb: Database;
   replicas: Replicas;
+  installingMs: InstallingMs;
   routes: RoutePublisher;
   /** How many gateways the server has. */
   gateways: number;
@@ -61,7 +62,7 @@ export class Apis implements Service, ReplicasOwner {
   constructor(deps: ApisDeps) {
     const { db, patientDb, replicas, routes, gateways, keys } = deps;
     this.deps = deps;
-    this.deployed = new ApiReader(db, replicas);
+    this.deployed = new ApiReader(db, replicas, deps.installingMs);
     const { deployed } = this;
     this.routes = new DeployedRoutes({ db: patientDb, replicas, routes, gateways, keys, deployed });
     keys.serve(this.routes);

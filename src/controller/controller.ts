@@ -88,6 +88,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
     pythons: infrastructure.workerDeps.environments.pythons,
     ...{ projects, replicas, routes, gateways: options.gateways, keys },
+    installingMs: (user) => workerDeps.environments.installingMs(user),
     closeJobsOf: (name) => jobs.closeJobsOf(name),
     stopJobsOf: (name) => jobs.stopJobsOf(name),
     askToForget,

@@ -45,6 +45,9 @@ it("an API whose replicas keep dying needs a person, also while one is ready", (
 
 it.each([
   ["a former version serves", api("error", ["ready"], "ValueError: no model")],
+  ["its first installation takes long", api("updating", [], "the installation still runs")],
+  ["the installation of a new version takes long", api("updating", ["ready"], "the installation still runs")],
+  ["the installation for a job takes long", api("live", [], "the installation still runs")],
   ["some of its replicas lack compute", api("live", ["ready"], "1 of 3 replicas wait for compute: 2 CPU")],
 ])("if %s, it is a warning", (_, state) => {
   const { fault, warning } = healthOf(state, false);

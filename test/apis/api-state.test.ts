@@ -61,6 +61,15 @@ describe("the state of an API", () => {
     });
   });
 
+  it("says that an installation takes long, unless there is something worse", () => {
+    const said = { message: "it still runs" };
+    expect(stateOf(outline("BatchAPI"), undefined, said.message)).toMatchObject({ status: "live", ...said });
+    const realtime = (change?: object) => stateOf(outline("RealtimeAPI"), group(change), said.message);
+    expect(realtime()).toMatchObject({ status: "updating", ...said });
+    const failure = "no module named x";
+    expect(realtime({ upToDate: 0, failure })).toMatchObject({ status: "error", message: failure });
+  });
+
   it("has a message only if there is something to tell", () => {
     const failed = stateOf(outline("RealtimeAPI"), group({ upToDate: 0, failure: "no module named x" }));
     expect(failed).toMatchObject({ status: "error", message: "no module named x" });

@@ -22,6 +22,7 @@ it("succeeds, and the log says which files stay", async () => {
   const deps = {
     ...{ db, patientDb: db, dataDir, log },
     replicas: { group: () => undefined, serve: () => {}, reconcile: async () => {} },
+    installingMs: () => undefined,
     routes: { publish: () => {} },
     keys: { serve: () => {}, isAny: () => false, areAny: false, forGateways: () => [] },
     closeJobsOf: async () => {},

@@ -5,12 +5,15 @@
 import { TimeSlices } from "../../base/loop/turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import type { Database } from "../../database/database.ts";
+import { environmentUser } from "../../engine/environments/environment-uses.ts";
 import { endpointOf } from "../config/endpoints.ts";
 import { type AnyVersion, readDeployed, type UnreadableApi } from "./api-rows.ts";
 
 export interface ApiOutline extends Omit<UnreadableApi, "why"> {
   /** A path. */
   endpoint: string;
+  /** Whom its environment is for; a splitter has none. */
+  user?: string;
   /** Why its row cannot be read. */
   why?: string;
 }
@@ -83,8 +86,9 @@ export class ApiOutlines {
   }
 }
 
-export function outlineOf({ name, api_id, deployed_time, config }: AnyVersion): ApiOutline {
-  return { name, kind: config.kind, api_id, deployed_time, endpoint: endpointOf(config) };
+export function outlineOf({ name, api_id, deployed_time, project_id, config }: AnyVersion): ApiOutline {
+  const user = environmentUser(project_id, config.predictor?.python);
+  return { name, kind: config.kind, api_id, deployed_time, endpoint: endpointOf(config), user };
 }
 
 function isSame(one: VersionId, other: VersionId): boolean {

@@ -142,10 +142,10 @@ const apiViewSchema = z.strictObject({
   kind,
   api_id: z.string(),
   status: z.enum(API_STATUSES),
-  message: z
-    .string()
-    .optional()
-    .meta({ description: "why the newest version does not serve, or has too few replicas" }),
+  message: z.string().optional().meta({
+    description:
+      "why the newest version does not serve or has too few replicas, or that an installation takes long",
+  }),
   up_to_date_replicas: count,
   requested_replicas: count,
   requested_because: z.string().optional().meta({ description: "why the API needs this many replicas" }),
@@ -216,7 +216,9 @@ export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
   compute: computeSchema,
-  warnings: z.array(z.string()).meta({ description: "APIs that serve, but not as deployed" }),
+  warnings: z
+    .array(z.string())
+    .meta({ description: "APIs that serve, but not as deployed, and installations that take long" }),
   event_loops: z
     .array(
       loopDelaySchema.extend({ process: z.enum(["controller", "gateway"]) }).meta({

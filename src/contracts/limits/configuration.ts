@@ -30,6 +30,8 @@ export const CPU_MILLIS_MAX = 100_000_000;
 export const MEMORY_BYTES_MAX = 2 ** 50;
 /** `predictor.startup_timeout` if it is absent: large models are downloaded and loaded in `__init__`. */
 export const STARTUP_TIMEOUT = "30m";
+/** An installation that takes longer is reported: few take that long, and those that hang end by themselves never. */
+export const INSTALLATION_LONG_MS = 10 * 60_000;
 /** The longest duration in a configuration: a day less than Node's longest timer (2^31 ms, 24.8 days). */
 export const DURATION_MS_MAX = 23 * 86_400_000;
 /** Replicas of one API: a third of the processes that Linux allows by default. */

@@ -6,7 +6,8 @@ import type { Interpreter } from "./interpreter.ts";
 export class Installation {
   readonly work: Promise<Interpreter>;
   private readonly users = new Set<string>();
-  /** When it was last asked for, on the clock of `performance.now()`. */
+  /** On the clock of `performance.now()`, as `askedMs`, which is when it was last asked for. */
+  readonly begunMs = performance.now();
   private askedMs = 0;
   private readonly ending = new AbortController();
 
@@ -17,6 +18,10 @@ export class Installation {
 
   get isEnding(): boolean {
     return this.ending.signal.aborted;
+  }
+
+  isFor(user: string): boolean {
+    return this.users.has(user);
   }
 
   join(user: string): void {

@@ -106,6 +106,13 @@ export class PythonEnvironments implements Service {
     return this.installations.size > 0;
   }
 
+  /** For how many milliseconds what this user waits for is being installed; undefined if it waits for nothing. */
+  installingMs(user: string): number | undefined {
+    for (const installation of this.installations.values())
+      if (installation.isFor(user)) return performance.now() - installation.begunMs;
+    return undefined;
+  }
+
   /** Ends installations that none of `users` waits for. They were read at `readMs`, by `performance.now()`. */
   endUnneeded(users: ReadonlySet<string>, readMs: number): void {
     for (const installation of this.installations.values()) installation.endUnlessNeeded(users, readMs);

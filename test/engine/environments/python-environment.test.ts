@@ -250,6 +250,11 @@ describe("an environment", () => {
       await eventually("both wait", () => readFileSync(log, "utf8").includes("for another API or job"));
       // Who needs one was read before the second one asked.
       all.endUnneeded(new Set(), 0);
+      expect(["one", "two", "three"].map((user) => (all.installingMs(user) ?? 0) > 0)).toEqual([
+        true,
+        true,
+        false,
+      ]);
       all.endUnneeded(new Set(["two", "three"]), performance.now());
       expect(isGone(started()[0]!)).toBe(false);
       all.endUnneeded(new Set(["three"]), performance.now());
