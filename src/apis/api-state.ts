@@ -1,5 +1,6 @@
 /** The state of a deployed API, as responses show it. Pure. */
 import type { ApiView } from "../contracts/http/answers.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import { statusOf } from "./api-status.ts";
 import type { ApiOutline } from "./records/api-outlines.ts";
 import type { ReplicaGroup } from "./replicas/replica-group.ts";
@@ -29,7 +30,8 @@ export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined, in
   return {
     ...known,
     status,
-    ...(message === undefined ? {} : { message }),
+    // Installers print the addresses of their packages.
+    ...(message === undefined ? {} : { message: hideInText(message) }),
     up_to_date_replicas: group.upToDate,
     requested_replicas: group.wanted,
     requested_because: group.wantedBecause,

@@ -70,6 +70,13 @@ describe("the state of an API", () => {
     expect(realtime({ upToDate: 0, failure })).toMatchObject({ status: "error", message: failure });
   });
 
+  it("hides secrets in the address of a package that cannot be installed", () => {
+    const failure = "pip: no matching distribution at https://packages/simple?sig=SECRET";
+    expect(stateOf(outline("RealtimeAPI"), group({ upToDate: 0, failure })).message).toBe(
+      "pip: no matching distribution at https://packages/simple?sig=***",
+    );
+  });
+
   it("has a message only if there is something to tell", () => {
     const failed = stateOf(outline("RealtimeAPI"), group({ upToDate: 0, failure: "no module named x" }));
     expect(failed).toMatchObject({ status: "error", message: "no module named x" });

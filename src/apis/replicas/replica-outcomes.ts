@@ -1,7 +1,6 @@
 /** What follows if a replica becomes ready, cannot be set up, or ends: for its group, for the log, for the routes. */
 import { contain } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
-import { hideInText } from "../../contracts/secrets.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
@@ -96,8 +95,7 @@ export class ReplicaOutcomes {
 
   /** The group's newest version has no replica, and is retried with growing pauses. */
   failed(group: ReplicaGroup, message: string): void {
-    // Installers print the addresses of their packages.
-    group.failure = hideInText(message);
+    group.failure = message;
     group.failedForMemory = false;
     const waitMs = group.nextBackoffMs;
     this.deps.log.warn(
