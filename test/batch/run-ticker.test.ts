@@ -4,7 +4,7 @@ import { RunTicker } from "../../src/batch/run-ticker.ts";
 
 describe("the clock of all jobs", () => {
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "hrtime"] });
   });
   afterEach(() => {
     vi.useRealTimers();

@@ -5,10 +5,13 @@ import { STALLED_AFTER_MS } from "../../src/contracts/limits/jobs.ts";
 import { ComputeAccount } from "../../src/engine/compute-account.ts";
 import type { Reservation } from "../../src/engine/reservations.ts";
 import { replicasOf, stagesOf, workersOf } from "../../src/engine/scheduler/claims.ts";
+import { withInstantRounds } from "../harness/instant-rounds.ts";
 import { LONG_LIFE } from "../harness/lifetime.ts";
 
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+withInstantRounds();
 
 function jobWorkers(account: ComputeAccount): JobWorkers {
   return new JobWorkers({

@@ -3,8 +3,11 @@ import { ReplicaPlaces, type ReservedWorker } from "../../../src/apis/replicas/r
 import { ComputeAccount } from "../../../src/engine/compute-account.ts";
 import { replicasOf } from "../../../src/engine/scheduler/claims.ts";
 import type { Compute } from "../../../src/engine/scheduler/compute.ts";
+import { withInstantRounds } from "../../harness/instant-rounds.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+withInstantRounds();
 const cpus = (cpuMillis: number): Compute => ({ cpuMillis, memoryBytes: 0, gpus: 0 });
 
 function world(cpuMillis: number) {

@@ -5,11 +5,14 @@ import { COMPUTE_ASKS_MANY } from "../../../src/contracts/limits/jobs.ts";
 import { ComputeAccount } from "../../../src/engine/compute-account.ts";
 import type { Reservation } from "../../../src/engine/reservations.ts";
 import { workersOf } from "../../../src/engine/scheduler/claims.ts";
+import { withInstantRounds } from "../../harness/instant-rounds.ts";
 
 const CAPACITY = 1000;
 const compute = { cpuMillis: 1, memoryBytes: 0, gpus: 0 };
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+withInstantRounds();
 
 it("the compute of a worker that died goes to whoever is owed it, and else to the next worker of its job", async () => {
   const account = new ComputeAccount({ cpuMillis: 2, memoryBytes: 1, gpus: [] });
