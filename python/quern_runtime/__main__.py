@@ -1,4 +1,7 @@
-"""`python -m quern_runtime --listen unix:PATH|tcp:HOST:PORT --note FILE`; the token is in QUERN_WORKER_TOKEN."""
+"""`python -m quern_runtime --listen unix:PATH|tcp:HOST:PORT --note FILE`; the token is in QUERN_WORKER_TOKEN.
+
+`--template` instead: a process that forks workers on request (template.py), each with such arguments and environment.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import errno
 import os
 import sys
 
+from . import capability
 from .connection import listen
 from .leaving import crash, exit_code, leave
 from .log_stream import redirect_standard_streams
 from .note import Note
+from .template import Template
 from .worker import Worker
 
 # No space or inode on the disk, no quota, or no file handle: the process that starts this one waits, and tries again.
@@ -18,6 +23,13 @@ SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 def main() -> None:
+    if sys.argv[1] == "--template":
+        request = Template().serve()
+        if request is None:
+            return
+        sys.argv[1:] = request["arguments"]
+        os.environ.update(request["environment"])
+        capability.learn()
     parser = argparse.ArgumentParser(prog="quern_runtime")
     parser.add_argument("--listen", required=True)
     parser.add_argument("--note", required=True)

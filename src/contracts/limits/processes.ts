@@ -31,3 +31,11 @@ export const WORKER_OOM_SCORE = 500;
  * listen.
  */
 export const RUNTIME_POLL_MS = 2_000;
+/**
+ * A template forks the workers of a version (docs/decisions/0032-worker-templates.md). It ends this long after the last
+ * start, once its workers have ended: 10 MB each. A version gets one if two of its workers start within this time.
+ */
+export const TEMPLATE_KEEP_MS = 60_000;
+export const TEMPLATES_MAX = 8;
+/** A fork takes milliseconds. A template that is silent for longer is killed, and the worker starts as a process. */
+export const TEMPLATE_SILENT_MAX_MS = 10_000;

@@ -10,6 +10,7 @@ import { newToken } from "../../base/ids.ts";
 import { OneEachTurn } from "../../base/loop/turns.ts";
 import { processStartTime, signalGroup } from "../../base/process-identity.ts";
 import type { MemoryLimits } from "../../contracts/http/answers.ts";
+import { TEMPLATE_SILENT_MAX_MS } from "../../contracts/limits/processes.ts";
 import { NOTE_BYTES } from "../../protocol/delivery-note.ts";
 import type { Engine, RunningWorker, WorkerIdentity, WorkerMemory, WorkerSpec } from "../engine.ts";
 import { lowerPriority } from "./background-priority.ts";
@@ -20,7 +21,15 @@ import { MemoryWatch } from "./memory-watch.ts";
 import { StoppedWorkers } from "./stopped-workers.ts";
 import { standardOutput } from "./worker-log.ts";
 import { isOurWorker, spareTheServer } from "./worker-ownership.ts";
-import { exitOfChild, exitOfStranger, type ProcessOptions, startProcess } from "./worker-process.ts";
+import {
+  commandOf,
+  exitOfStranger,
+  launchOf,
+  type ProcessOptions,
+  type StartedProcess,
+  startProcess,
+} from "./worker-process.ts";
+import { WorkerTemplates } from "./worker-templates.ts";
 
 export interface LocalEngineOptions extends ProcessOptions {
   /** With the instance's id, it identifies the workers of this data directory. */
@@ -35,6 +44,7 @@ export class LocalEngine implements Engine {
   private readonly options: LocalEngineOptions;
   private readonly memory = new MemoryWatch();
   private readonly groups: MemoryGroups;
+  private readonly templates: WorkerTemplates;
   private readonly stopped = new StoppedWorkers();
   private readonly starts = new OneEachTurn();
   private readonly running = new Set<LocalWorker>();
@@ -42,6 +52,12 @@ export class LocalEngine implements Engine {
   constructor(options: LocalEngineOptions) {
     this.options = options;
     this.groups = new MemoryGroups(options.delegatedCgroup);
+    const { runtimeDir, pythonRuntime } = options;
+    this.templates = new WorkerTemplates({
+      runtimeDir,
+      pythonRuntime,
+      silentMaxMs: TEMPLATE_SILENT_MAX_MS,
+    });
   }
 
   get memoryLimits(): MemoryLimits {
@@ -59,8 +75,7 @@ export class LocalEngine implements Engine {
     writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
     // Starting a process takes some 5 ms of the event loop, and many jobs may start at once.
     await this.starts.turn();
-    const child = await startProcess(spec, { socket, note, token }, this.options);
-    const pid = child.pid!;
+    const { pid, exited } = await this.startProcess(spec, { socket, note, token });
     spareTheServer(pid);
     if (spec.isBackground) lowerPriority(pid);
     const { worker_id, logFile, memoryLimitBytes } = spec;
@@ -68,7 +83,16 @@ export class LocalEngine implements Engine {
     const identity = { worker_id, pid, process_start, socket, token, note, instance_id: instanceId };
     const group = this.groups.enclose(worker_id, pid, memoryLimitBytes);
     const watching = this.watching({ group, logFile, memoryLimitBytes });
-    return this.known(new LocalWorker(identity, exitOfChild(child), watching));
+    return this.known(new LocalWorker(identity, exited, watching));
+  }
+
+  private async startProcess(
+    spec: WorkerSpec,
+    place: Pick<WorkerIdentity, "socket" | "note" | "token">,
+  ): Promise<StartedProcess> {
+    const [command, launch] = [commandOf(spec, this.options), launchOf(spec, place)];
+    const forked = spec.program === undefined ? await this.templates.start(command, launch) : undefined;
+    return forked ?? (await startProcess(spec, command, launch, this.options));
   }
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
