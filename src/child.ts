@@ -5,11 +5,13 @@
  */
 import { reportFaultsTo, surviveAll } from "./base/boundary.ts";
 import { logWarnings, openProcessLog, processLog } from "./base/log.ts";
+import { every } from "./base/loop/pulse.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
+import { HEARTBEAT_MS } from "./contracts/limits/processes.ts";
 import { hideInText } from "./contracts/secrets.ts";
 import type { FaultLog } from "./observe/fault-log.ts";
 import { outliveReaders } from "./observe/words.ts";
-import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./parent/supervised-child.ts";
+import { ALIVE, type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./parent/supervised-child.ts";
 
 /**
  * Twice as long as batches in hand get. A dead parent stops nobody, and a controller may wait for something that never
@@ -34,6 +36,7 @@ export async function runChild(role: ChildRole): Promise<void> {
   // A start may wait long for disk space. Without the parent, nobody needs it.
   const leaveUnstarted = () => process.exit(0);
   process.once("disconnect", leaveUnstarted);
+  every(HEARTBEAT_MS, "the heartbeat", () => sayToParent(ALIVE));
   const { start, faults } = await load(role);
   reportFaultsTo((error, unit) => faults.recordContained(error, unit));
   const stop = await start(await optionsFromParent()).catch((error: Error) => {
@@ -68,17 +71,16 @@ function load(role: ChildRole): Promise<ChildModule> {
   return role === "controller" ? import("./controller-child.ts") : import("./gateway-child.ts");
 }
 
-/** Resolves to the parent's first message. Later messages check whether this process still responds. */
+/** Resolves to the parent's first message. */
 function optionsFromParent(): Promise<string> {
   return new Promise((resolve) =>
     process.on("message", (message) => {
-      if (message === "ping") sayToParent("pong");
-      else if (typeof message === "string") resolve(message);
+      if (typeof message === "string") resolve(message);
     }),
   );
 }
 
-function sayToParent(word: "ready" | "leaving" | "pong"): void {
+function sayToParent(word: "ready" | "leaving" | typeof ALIVE): void {
   // The parent may go away at this moment; "disconnect" reports that.
   if (process.connected) process.send!(word, () => {});
 }

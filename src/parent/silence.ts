@@ -16,12 +16,12 @@ export class Silence {
     this.lastTickMs = nowMs;
   }
 
-  /** The child has responded. */
+  /** The child has said something. */
   heard(): void {
     this.silentMs = 0;
   }
 
-  /** Whether the child has responded since the tick before the last one. */
+  /** Whether the child has said something since the tick before the last one. */
   get hasAnswered(): boolean {
     return this.silentMs <= HEARTBEAT_MS;
   }

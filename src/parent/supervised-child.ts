@@ -26,6 +26,8 @@ export const EXIT_TRY_AGAIN = 75;
  */
 export const IDLE = "idle";
 export const ALL_IDLE = "all idle";
+/** What each child says every HEARTBEAT_MS, so that the parent knows that it responds. */
+export const ALIVE = "alive";
 /** The parent's message to a gateway that will stop soon. It takes requests until then (`--drain-delay`). */
 export const STOPS_SOON = "stops soon";
 const STOP_MS = 30_000;
@@ -103,7 +105,7 @@ export class SupervisedChild {
     }
   }
 
-  /** Checks whether the child still responds. Called every HEARTBEAT_MS. */
+  /** Checks whether the child still says that it is alive. Called every HEARTBEAT_MS. */
   tick(nowMs: number): void {
     const { child } = this;
     if (child?.pid === undefined || hasEnded(child) || this.stopping.signal.aborted) return;
@@ -112,7 +114,7 @@ export class SupervisedChild {
       tellSoon("error", { event: "process_silent", process: this.name }, message);
       this.isReady = false;
       child.kill("SIGKILL");
-    } else child.send("ping", () => {});
+    }
   }
 
   /** Sends SIGTERM, and SIGKILL if that takes too long. The child is not restarted. */
@@ -130,7 +132,7 @@ export class SupervisedChild {
     let readySinceMs = Number.POSITIVE_INFINITY;
     const end = await this.start(options, (text) => {
       this.silence.heard();
-      if (text === "pong") return;
+      if (text === ALIVE) return;
       this.isIdle = text === IDLE;
       if (this.isIdle) return this.options.onIdle(this);
       this.isReady = text === "ready";

@@ -1,8 +1,6 @@
 /** The processes of the server: how they are watched and restarted. */
 
-/**
- * How often the parent checks that its children respond: five times before it replaces one, at 50 microseconds each.
- */
+/** How often a child tells the parent that it responds: five times before a silent one is replaced. */
 export const HEARTBEAT_MS = 2_000;
 /**
  * A gateway or controller that is silent for longer is replaced. A synchronous step of Quern may take one second.
