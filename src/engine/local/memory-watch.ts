@@ -1,6 +1,6 @@
 /**
  * Polls the memory of workers and their children four times a second, or less often while none of them uses the CPU.
- * A poll passes over those that have not run since the one before. A worker over its limit is ended. It does not
+ * A poll passes over those that do not seem to have run since the one before. A worker over its limit is ended. It does not
  * isolate: a worker can use up the machine's memory between two polls, and a child that left its parents is not seen.
  * Without /proc it measures nothing. Shared pages are counted once (PSS) only near the limit, because PSS costs the
  * kernel more.
@@ -17,6 +17,11 @@ const IDLE_POLL_MS = 1_000;
 const UNLIMITED_IDLE_POLL_MS = 2_000;
 /** The kernel's count of kills takes it longer to tell than all the rest, so idle polls read it less often. */
 const KILLS_IDLE_POLLS = 4;
+/**
+ * A worker with a limit is looked at this often even if it does not seem to have run: it may start a child by vfork(2)
+ * without a page fault, and in less CPU time than the kernel shows.
+ */
+const LOOK_ANYWAY_MS = 5_000;
 /** From this share of the limit on, shared pages matter. */
 const NEAR = 0.8;
 
@@ -38,6 +43,7 @@ interface Entry extends Watched {
   activity: ProcessActivity;
   /** At the last poll that looked for them. */
   hasChildren: boolean;
+  lookedMs: number;
 }
 
 export class MemoryWatch {
@@ -52,7 +58,15 @@ export class MemoryWatch {
   /** `onOver` is called once, with the bytes that are used. */
   add(pid: number, limitBytes: number | undefined, onOver: (bytes: number) => void): Watched {
     const entry: Entry = {
-      ...{ pid, limitBytes, onOver, cpuTicks: 0, activity: new ProcessActivity(pid), hasChildren: false },
+      ...{
+        pid,
+        limitBytes,
+        onOver,
+        cpuTicks: 0,
+        activity: new ProcessActivity(pid),
+        hasChildren: false,
+        lookedMs: 0,
+      },
       ...{ bytes: 0, peakBytes: undefined, isOverLimit: false },
     };
     this.entries.add(entry);
@@ -97,9 +111,10 @@ export class MemoryWatch {
   /** Returns true if any of the workers is busy. */
   private look(): boolean {
     let isAnyBusy = false;
+    const nowMs = performance.now();
     for (const entry of this.entries) {
-      const hasRun = entry.activity.hasRun();
-      if (!hasRun && !entry.hasChildren && entry.peakBytes !== undefined) continue;
+      if (!mayHaveRun(entry, nowMs)) continue;
+      entry.lookedMs = nowMs;
       const tree = processTree(entry.pid);
       entry.hasChildren = tree.length > 1;
       const cpuTicks = sum(tree, ticksOf);
@@ -118,6 +133,18 @@ export class MemoryWatch {
     }
     return isAnyBusy;
   }
+}
+
+function mayHaveRun(
+  { activity, hasChildren, peakBytes, limitBytes, lookedMs }: Entry,
+  nowMs: number,
+): boolean {
+  return (
+    activity.hasRun() ||
+    hasChildren ||
+    peakBytes === undefined ||
+    (limitBytes !== undefined && nowMs - lookedMs >= LOOK_ANYWAY_MS)
+  );
 }
 
 /** A process and its descendants, as long as they are still its children. */
