@@ -143,10 +143,14 @@ describe("the input of a job that enqueues in turns", () => {
         onWait: () => {},
       },
     };
-    const isTurnOver = (hasProgress: boolean) => hasProgress && mayStop();
+    // As EnqueueTurn: a turn that came no further is followed by longer ones.
+    let [length, asked] = [1, 0];
+    const isTurnOver = (hasProgress: boolean) => hasProgress && ++asked >= length && mayStop();
     let end: EnqueueTurnEnd = { kind: "turn_over", kept: undefined, isFurther: true };
     let turns = 0;
     for (; end.kind === "turn_over"; turns++) {
+      if (!end.isFurther) length *= 2;
+      asked = 0;
       end = await enqueueJob({ ...options, isTurnOver, kept: isCrash() ? undefined : end.kept });
     }
     expect(end).toMatchObject({ kind: "enqueued" });
