@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -44,5 +45,5 @@ class Batching:
         return [self._waiting.popleft()[1] for _ in range(min(waiting, self.max_size))]
 
     def due_in(self, now: float) -> float:
-        """Seconds until the oldest has waited long enough; one second if none waits."""
-        return self._waiting[0][0] + self._interval_s - now if self._waiting else 1.0
+        """Seconds until the oldest has waited long enough; infinite if none waits."""
+        return self._waiting[0][0] + self._interval_s - now if self._waiting else math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
@@ -138,12 +139,14 @@ class Predictions:
             self.cancel(connection, message_id)
 
     def patience(self) -> float:
-        """Seconds until work is due that no message announces."""
-        if self._driver is None or not self._driver.has_room:
+        """Seconds until work is due that no message announces; infinite if there is none."""
+        if self._driver is None:
+            return math.inf
+        if not self._driver.has_room:
             return 1.0
         if self._ready:
             return 0.0
-        return max(0.0, min(1.0, self._batching.due_in(time.monotonic()))) if self._batching else 1.0
+        return max(0.0, self._batching.due_in(time.monotonic())) if self._batching else math.inf
 
     def work(self, until_ns: int) -> None:
         """Collects the outcomes of threads, and begins as many requests as fit until then (perf_counter_ns)."""

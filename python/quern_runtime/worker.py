@@ -6,7 +6,6 @@ written. Callers allow for that (docs/worker-protocol.md): death is a closed soc
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ from . import protocol
 from .connection import Connection
 from .deliveries import Deliveries
 from .forks import watch_forks
+from .hello import refusal
 from .late import late
 from .lifecycle import Lifecycle, log_fault
 from .predictions import Predictions
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     Handler = Callable[[Connection, int, bytes], None]
 
 ORPHAN_EXIT_S = 30
+# Everything that a worker with callers has to do begins with a message. Each time it wakes up costs CPU time.
+IDLE_POLL_S = 10.0
+LEAVING_POLL_S = 1.0
 # During work, replies are sent and sockets are checked this often.
 FLUSH_NS = 200_000
 
@@ -77,7 +80,7 @@ class Worker:
             if self._predictions.is_async:
                 late("quern_runtime.tasks").run(self._run_async())
                 break
-            self._sockets.poll(0 if self._tasks or self._deliveries else self._predictions.patience())
+            self._sockets.poll(0 if self._tasks or self._deliveries else self._patience())
             self._work()
             self._flush()
         self._flush_last()
@@ -94,10 +97,15 @@ class Worker:
             self._work()
             self._flush()
             turned.clear()
-            timer = loop.call_later(max(0.0, self._predictions.patience()), turned.set)
+            timer = loop.call_later(self._patience(), turned.set)
             await turned.wait()
             timer.cancel()
         loop.remove_reader(self._sockets.fileno())
+
+    def _patience(self) -> float:
+        """Seconds until it must look whether it is over, or has work that no message announces."""
+        is_leaving = self._draining or self._life.state == "failed" or not self._sockets
+        return min(LEAVING_POLL_S if is_leaving else IDLE_POLL_S, self._predictions.patience())
 
     def _dispatch(self, connection: Connection, message_type: int, message_id: int, body: bytes) -> None:
         if connection.role is None:
@@ -131,9 +139,9 @@ class Worker:
 
     def _on_hello(self, connection: Connection, message_type: int, body: bytes) -> None:
         hello = json.loads(body)
-        refusal = self._refusal(message_type, hello)
-        if refusal is not None:
-            code, reason = refusal
+        refused = refusal(message_type, hello, self._token, self._epoch)
+        if refused is not None:
+            code, reason = refused
             connection.send(protocol.REFUSED, 0, json.dumps({"reason": reason, "code": code}).encode())
             connection.flush()
             connection.is_open = False
@@ -152,19 +160,6 @@ class Worker:
         left = self._predictions.requests_left
         if left is not None and connection.role == "controller":
             connection.send(protocol.RECYCLE, 0, protocol.encode_u32(left))
-
-    def _refusal(self, message_type: int, hello: dict[str, Any]) -> tuple[str, str] | None:
-        """The reason for a refused connection, as a code and a text; None if it is accepted."""
-        if message_type != protocol.HELLO or hello.get("protocol") != protocol.PROTOCOL_VERSION:
-            versions = (hello.get("protocol"), protocol.PROTOCOL_VERSION)
-            return "protocol", "protocol %s is not supported, only %d" % versions
-        if not hmac.compare_digest(str(hello.get("token", "")).encode(), self._token.encode()):
-            return "token", "wrong token"
-        if hello.get("role") not in self._handlers:
-            return "role", "a caller must be a gateway or a controller"
-        if hello["role"] == "controller" and hello["epoch"] < self._epoch:
-            return "epoch", "epoch %d is over; the owner's is %d" % (hello["epoch"], self._epoch)
-        return None
 
     def _take_owner(self, connection: Connection, epoch: int) -> None:
         """The newest epoch owns this worker; the previous owner is disconnected."""

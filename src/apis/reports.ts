@@ -20,7 +20,9 @@ import type { Database } from "../database/database.ts";
 import { addReport, pruneMetrics } from "./records/api-metrics.ts";
 
 /** A gateway that has not reported for this long is gone; its totals stay in the sum. */
-const GONE_AFTER_MS = 60_000;
+const GONE_AFTER_MS = 180_000;
+/** With requests under way it reports each second. What it said before that is over. */
+const IN_FLIGHT_MS = 10_000;
 
 interface Known {
   report: Report;
@@ -84,14 +86,17 @@ export class Reports implements Service {
     inFlight: ReadonlyMap<string, number>;
     waiting: ReadonlyMap<string, number>;
   } {
-    this.retireGone(performance.now());
+    const nowMs = performance.now();
+    this.retireGone(nowMs);
     const apis = [...this.known.values()].flatMap(({ report }) => report.apis);
+    const recent = [...this.known.values()].filter(({ atMs }) => nowMs - atMs < IN_FLIGHT_MS);
+    const present = recent.flatMap(({ report }) => report.apis);
     const tallies = new Map(this.gone);
     for (const { name, tally } of apis) addTally(tallies, name, tally);
     return {
       tallies,
-      inFlight: sumBy(apis, (api) => api.in_flight),
-      waiting: sumBy(apis, (api) => api.waiting),
+      inFlight: sumBy(present, (api) => api.in_flight),
+      waiting: sumBy(present, (api) => api.waiting),
     };
   }
 

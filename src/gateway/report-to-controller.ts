@@ -9,8 +9,8 @@ import type { ReplicaRoute } from "../contracts/routes.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 import type { RouteTable } from "./replicas/route-table.ts";
 
-/** An unchanged report is sent this often, because the controller considers a gateway gone after 60 s of silence. */
-const REPORT_ANYWAY_MS = 20_000;
+/** An unchanged report is sent this often: the controller considers a gateway gone after 180 s of silence. */
+const REPORT_ANYWAY_MS = 60_000;
 /** How long the last report may take. If the controller is gone too, the counts of the last second are lost. */
 const LAST_REPORT_MS = 1_000;
 

@@ -1,7 +1,11 @@
 /** Reports of gateways: bad numbers of one API do not lose those of another. */
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Reports } from "../../src/apis/reports.ts";
+import { openLog } from "../../src/base/log.ts";
 import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits/predictions.ts";
 import { emptyTally, finite, readReport } from "../../src/contracts/reports.ts";
+import { migrate } from "../../src/database/migrations.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { RequestTally } from "../../src/gateway/replicas/tally.ts";
 
 describe("a report", () => {
@@ -41,5 +45,32 @@ describe("a report", () => {
     const { classes } = tally.counts;
     expect(classes.length).toBe(CLASSES_COUNTED_MAX + 1);
     expect(classes.at(-1)).toEqual(["(others)", 1000 - CLASSES_COUNTED_MAX]);
+  });
+});
+
+describe("the requests that a gateway said were under way", () => {
+  let nowMs = 0;
+  beforeEach(() => {
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it("are over ten seconds after its last word, and its totals are not", async () => {
+    const db = openSqliteDatabase(":memory:");
+    await migrate(db);
+    const reports = new Reports(db, openLog("test"));
+    const tally = { ...emptyTally(), answers: { "200": 7 } };
+    await reports.take({ gateway: "g", apis: [{ name: "a", in_flight: 3, waiting: 1, tally }] });
+    const { inFlight, waiting } = reports.totals();
+    expect([inFlight.get("a"), waiting.get("a")]).toEqual([3, 1]);
+    for (const silentMs of [11_000, 190_000]) {
+      nowMs = silentMs;
+      const later = reports.totals();
+      expect([later.inFlight.get("a"), later.waiting.get("a")]).toEqual([undefined, undefined]);
+      expect(later.tallies.get("a")!.answers).toEqual({ "200": 7 });
+    }
+    await db.close();
   });
 });

@@ -10,8 +10,11 @@ import type { Replicas } from "./replicas.ts";
 import { scalingRules } from "./scaling-rules.ts";
 
 const SAMPLE_EVERY_MS = 1_000;
-/** ... while there are no requests. One sample then stands for two. */
+/** ... while there are no requests. One sample then stands for several. */
 const SAMPLE_IDLE_MS = 2_000;
+/** ... and no API has a replica that it could give up. */
+const SAMPLE_AT_REST_MS = 4_000;
+const SAMPLES_LEFT_OUT_MAX = 3;
 /** As in Cortex, or more often if the window is shorter. */
 const DECIDE_EVERY_MS = 10_000;
 const REPORT_COUNTS_MS = 3_500;
@@ -64,7 +67,13 @@ export class Autoscaling implements Service {
     for (const name of this.replicas.names)
       contain(`the number of replicas of ${name}`, () => this.look(name, nowMs));
     const isIdle = ![...this.reports.values()].some(({ inFlight }) => isAny(inFlight));
-    this.sampleEvery(isIdle ? SAMPLE_IDLE_MS : SAMPLE_EVERY_MS);
+    this.sampleEvery(isIdle ? this.idleMs : SAMPLE_EVERY_MS);
+  }
+
+  private get idleMs(): number {
+    const groups = this.replicas.names.map((name) => this.replicas.group(name)!);
+    const canShrink = groups.some(({ wanted, version }) => wanted > scalingRules(version.config).min);
+    return canShrink ? SAMPLE_IDLE_MS : SAMPLE_AT_REST_MS;
   }
 
   private sampleEvery(ms: number): void {
@@ -110,8 +119,12 @@ export class Autoscaling implements Service {
 
 /** The sample of now, and those that were left out since the last one: each second has the same weight. */
 function samplesUntil(nowMs: number, last: Sample | undefined, inFlight: number): Sample[] {
-  const wasLeftOut = last !== undefined && nowMs - last.atMs > 1.5 * SAMPLE_EVERY_MS;
-  const leftOut = wasLeftOut ? [{ atMs: nowMs - SAMPLE_EVERY_MS, inFlight: last.inFlight }] : [];
+  const seconds = last === undefined ? 1 : Math.round((nowMs - last.atMs) / SAMPLE_EVERY_MS);
+  const count = Math.max(0, Math.min(SAMPLES_LEFT_OUT_MAX, seconds - 1));
+  const leftOut = Array.from({ length: count }, (_, at) => ({
+    atMs: nowMs - (count - at) * SAMPLE_EVERY_MS,
+    inFlight: last!.inFlight,
+  }));
   return [...leftOut, { atMs: nowMs, inFlight }];
 }
 

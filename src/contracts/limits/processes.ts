@@ -1,7 +1,10 @@
 /** The processes of the server: how they are watched and restarted. */
 
-/** How often a child tells the parent that it responds: five times before a silent one is replaced. */
-export const HEARTBEAT_MS = 2_000;
+/**
+ * How often a child tells the parent that it responds: a silent one is replaced when the third time has passed. While
+ * nothing else happens, the server wakes up for this and for what else falls on the same instants.
+ */
+export const HEARTBEAT_MS = 4_000;
 /**
  * A gateway or controller that is silent for longer is replaced. A synchronous step of Quern may take one second.
  * Longer work is cut into pieces or runs in a thread, as the check of the database does. So only a stopped process or
@@ -28,7 +31,7 @@ export const WORKER_OOM_SCORE = 500;
  * How often the runtime directory is checked: less than the 5 s that a request waits for a controller that does not
  * listen.
  */
-export const RUNTIME_POLL_MS = 2_000;
+export const RUNTIME_POLL_MS = 4_000;
 /**
  * A template forks the workers of a version (docs/decisions/0032-worker-templates.md). It ends this long after the last
  * start, once its workers have ended: 10 MB each. A version gets one if two of its workers start within this time.

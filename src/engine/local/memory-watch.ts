@@ -14,7 +14,7 @@ const POLL_MS = 250;
 /** Without CPU time a process does not allocate memory. */
 const IDLE_POLL_MS = 1_000;
 /** ... and if nobody has a limit, only the figures of `quern get` and the metrics depend on it. */
-const UNLIMITED_IDLE_POLL_MS = 2_000;
+const UNLIMITED_IDLE_POLL_MS = 4_000;
 /** The kernel's count of kills takes it longer to tell than all the rest, so idle polls read it less often. */
 const KILLS_IDLE_POLLS = 4;
 /**
@@ -103,7 +103,7 @@ export class MemoryWatch {
     return isAnyLimited ? IDLE_POLL_MS : UNLIMITED_IDLE_POLL_MS;
   }
 
-  /** Whether the kernel has killed a process for memory since the count before last: in the last 16 seconds or less. */
+  /** Whether the kernel has killed a process for memory since the count before last: in the last 32 seconds or less. */
   hasKernelKilled(): boolean {
     return kernelKills() > (this.kernelKills[0] ?? Number.POSITIVE_INFINITY);
   }
