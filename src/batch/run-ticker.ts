@@ -5,12 +5,14 @@ import { TimeSlices } from "../base/loop/turns.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 
 const TICK_MS = 250;
-/** One tick of so many is also for those that rest: every 2 s. Five thousand that wait cost half a percent of a core. */
+/** One tick of so many is also for those that rest: every 2 s. */
 const RESTS = 8;
 
 export interface Ticking {
-  /** Nothing is in hand: once in two seconds is enough. */
+  /** Nothing is in hand: it ticks when it must, and once in two seconds at most. */
   readonly rests: boolean;
+  /** If it rests: when it must tick next, in monotonic milliseconds. */
+  readonly restsUntilMs: number;
   tick(): void;
   /** Receives what `tick` throws. */
   unexpected(error: Error): void;
@@ -24,7 +26,7 @@ export class RunTicker {
   private isTicking = false;
   private count = 0;
 
-  /** `run` ticks four times a second until it is removed, and once in two seconds while it rests. */
+  /** `run` ticks four times a second until it is removed, and less often while it rests. */
   add(run: Ticking): void {
     this.runs.add(run);
     if (!run.rests) this.awake.add(run);
@@ -45,13 +47,15 @@ export class RunTicker {
     this.stop = undefined;
   }
 
-  /** Each run ticks once, unless it rests. Does nothing while an earlier call has not finished. */
+  /** Each run ticks once, unless it may rest. Does nothing while an earlier call has not finished. */
   async tickAll(): Promise<void> {
     if (this.isTicking) return;
     this.isTicking = true;
     const slices = new TimeSlices(SLICE_MS);
     const isForAll = this.count++ % RESTS === 0;
+    const nowMs = performance.now();
     for (const run of isForAll ? this.runs : this.awake) {
+      if (run.rests && run.restsUntilMs > nowMs) continue;
       this.tick(run);
       if (slices.isOver) await slices.rest();
     }

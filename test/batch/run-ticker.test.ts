@@ -17,7 +17,12 @@ describe("the clock of all jobs", () => {
   it("is one timer for any number of jobs, and none without a job", async () => {
     const ticker = new RunTicker();
     const ticks = [0, 0, 0];
-    const runs = ticks.map((_, i) => ({ rests: false, tick: () => void ticks[i]!++, unexpected }));
+    const runs = ticks.map((_, i) => ({
+      rests: false,
+      restsUntilMs: 0,
+      tick: () => void ticks[i]!++,
+      unexpected,
+    }));
     for (const run of runs) ticker.add(run);
     expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(1000);
@@ -34,7 +39,7 @@ describe("the clock of all jobs", () => {
   it("ticks every two seconds for a job that rests, until it wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: true, tick: () => void ticks++, unexpected };
+    const run = { rests: true, restsUntilMs: 0, tick: () => void ticks++, unexpected };
     ticker.add(run);
     await vi.advanceTimersByTimeAsync(4_000);
     expect(ticks).toBe(2);
@@ -45,10 +50,24 @@ describe("the clock of all jobs", () => {
     ticker.remove(run);
   });
 
+  it("does not tick for a job that may rest for longer, unless it wakes", async () => {
+    const ticker = new RunTicker();
+    let ticks = 0;
+    const run = { rests: true, restsUntilMs: Number.POSITIVE_INFINITY, tick: () => void ticks++, unexpected };
+    ticker.add(run);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(ticks).toBe(0);
+    run.rests = false;
+    ticker.wake(run);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(ticks).toBe(4);
+    ticker.remove(run);
+  });
+
   it("finds by itself that a job rests, or rests no longer", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: false, tick: () => void ticks++, unexpected };
+    const run = { rests: false, restsUntilMs: 0, tick: () => void ticks++, unexpected };
     ticker.add(run);
     await vi.advanceTimersByTimeAsync(1_000);
     run.rests = true;
@@ -63,7 +82,7 @@ describe("the clock of all jobs", () => {
   it("never ticks for a job that was removed, even if that wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: true, tick: () => void ticks++, unexpected };
+    const run = { rests: true, restsUntilMs: 0, tick: () => void ticks++, unexpected };
     ticker.add(run);
     ticker.remove(run);
     ticker.wake(run);
@@ -77,11 +96,12 @@ describe("the clock of all jobs", () => {
     let ticks = 0;
     const broken = {
       rests: false,
+      restsUntilMs: 0,
       tick: () => unexpected(new Error("broken")),
       unexpected: (e: Error) => faults.push(e.message),
     };
     ticker.add(broken);
-    ticker.add({ rests: false, tick: () => ticks++, unexpected });
+    ticker.add({ rests: false, restsUntilMs: 0, tick: () => ticks++, unexpected });
     await ticker.tickAll();
     await ticker.tickAll();
     expect([faults, ticks]).toEqual([["broken", "broken"], 2]);
@@ -95,7 +115,7 @@ describe("the clock of all jobs", () => {
       while (performance.now() < endMs);
       ticks++;
     };
-    for (let i = 0; i < 20; i++) ticker.add({ rests: false, tick: slow, unexpected });
+    for (let i = 0; i < 20; i++) ticker.add({ rests: false, restsUntilMs: 0, tick: slow, unexpected });
     const all = ticker.tickAll();
     const overlapping = ticker.tickAll();
     let seen = 0;

@@ -11,8 +11,8 @@ export interface Now {
 }
 
 export class JobDeadline {
-  /** Monotonic milliseconds. */
-  private readonly endsMs: number;
+  /** Monotonic milliseconds. Infinite without a timeout. */
+  readonly endsMs: number;
 
   /** `since`: the job's submission, or the start of its newest round. Without a timeout it is never over. */
   constructor(timeoutS: number | null, since: string, now: Now = rightNow()) {
