@@ -126,11 +126,17 @@ export class Keys implements Service {
     return [...this.byHash.values()].find((key) => key.id === id)?.name ?? undefined;
   }
 
+  /**
+   * The response has the only copy of the key, so a gateway that has not applied the change does not fail it: there the
+   * key opens nothing for a moment. The first key of a server closes what was open, so that must be everywhere.
+   */
   async create(asked: NewKey): Promise<CreatedKey> {
+    const { isAny } = this;
     const { created, stored } = makeKey(asked);
     await this.deps.store.add(stored);
     this.know(stored);
-    await this.users.keysChanged();
+    const applied = this.users.keysChanged();
+    await (isAny ? applied.catch(unlessUnavailable) : applied);
     return created;
   }
 
@@ -194,6 +200,10 @@ export class Keys implements Service {
     const now = this.byHash.get(sha256)!;
     this.byHash.set(sha256, { ...now, ...changed(now) });
   }
+}
+
+function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof ServiceError) || error.code !== "server_unavailable") throw error;
 }
 
 /**

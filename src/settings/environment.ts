@@ -9,15 +9,18 @@ export const serverEnvironment: NodeJS.ProcessEnv = process.env;
 /** The text of a setting. A command-line option wins over its variable, which wins over the default. */
 export function setting(name: SettingName, given?: string): string {
   return (
-    given ??
-    process.env[SETTINGS[name].env] ??
-    (name === "dataDir" ? defaultDataDir() : SETTINGS[name].default)
+    given ?? variable(SETTINGS[name].env) ?? (name === "dataDir" ? defaultDataDir() : SETTINGS[name].default)
   );
 }
 
 /** QUERN_HOST, if it is set. */
 export function givenHost(): string | undefined {
-  return process.env[SETTINGS.host.env];
+  return variable(SETTINGS.host.env);
+}
+
+/** A variable that is set but empty counts as not set. */
+function variable(name: string): string | undefined {
+  return process.env[name] || undefined;
 }
 
 /** Removes and returns variables that are meant for this process alone, so that its children do not have them. */
@@ -31,12 +34,12 @@ export function takeVariables<Name extends string>(names: readonly Name[]): Part
 }
 
 function defaultDataDir(): string {
-  return join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "quern");
+  return join(process.env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "quern");
 }
 
 /** The directory of the command line's own files: `$XDG_CONFIG_HOME/quern`. */
 export function configDirectory(): string {
-  return join(process.env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "quern");
+  return join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "quern");
 }
 
 /** The directory in which the runtime directories of servers are: `$XDG_RUNTIME_DIR`. */

@@ -4,6 +4,7 @@ import type { AdminKeys } from "../../src/access/admin-token.ts";
 import { KeyUse } from "../../src/access/key-use.ts";
 import { Keys } from "../../src/access/keys.ts";
 import { openLog } from "../../src/base/log.ts";
+import { ServiceError } from "../../src/contracts/errors.ts";
 import type { StoredKey } from "../../src/contracts/keys.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -46,4 +47,19 @@ it("a server whose keys are all revoked still asks for keys", async () => {
   expect([keys.areAny, keys.isAny, keys.forGateways().length]).toEqual([true, true, 1]);
   const without = await start([], true);
   expect([without.areAny, without.isAny]).toEqual([false, true]);
+});
+
+it("a key whose change is not applied everywhere is shown nevertheless, unless it closes what was open", async () => {
+  const unconfirmed = async () => {
+    throw new ServiceError("server_unavailable", "not confirmed");
+  };
+  const asked = { name: null, scope: "predict" as const, api: null, rate: null, expires_in: null };
+  const second = await start([key("first")]);
+  second.serve({ keysChanged: unconfirmed });
+  expect((await second.create(asked)).key).toMatch(/^quern_/);
+  const first = await start([]);
+  first.serve({ keysChanged: unconfirmed });
+  await expect(first.create(asked)).rejects.toThrow("not confirmed");
+  second.serve({ keysChanged: () => Promise.reject(new Error("a bug")) });
+  await expect(second.create(asked)).rejects.toThrow("a bug");
 });

@@ -158,13 +158,13 @@ describe("the configurations of jobs", () => {
   it("are not hidden for a caller that leaves", async () => {
     const { ask, seen } = asked();
     const leaves: (() => void)[] = [];
-    const leaving = { destroyed: false, once: (_: string, leave: () => void) => leaves.push(leave) };
+    const leaving = () => ({ destroyed: false, once: (_: string, leave: () => void) => leaves.push(leave) });
     let goOn = () => {};
     seen.inTurn = new Promise((resolve) => {
       goOn = resolve;
     });
     const first = ask("first");
-    const others = Array.from({ length: 5 }, (_, n) => ask(`left${n}`, "a", leaving));
+    const others = Array.from({ length: 5 }, (_, n) => ask(`left${n}`, "a", leaving()));
     await eventually("all wait", () => leaves.length === 5);
     for (const leave of leaves) leave();
     expect(await Promise.all(others)).toEqual(Array(5).fill("{}"));

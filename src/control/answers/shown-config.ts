@@ -52,8 +52,12 @@ export class ShownConfig {
     texts: SHOWN_VERSIONS_MAX,
     characters: SHOWN_VERSIONS_CHARACTERS_MAX,
   });
-  /** One long configuration is read and hidden at a time, because its parts take ten times the memory of its text. */
-  private readonly turns = new FairTurns(CONFIGS_OF_A_SENDER_MAX);
+  /**
+   * One long configuration of a job, and one of a version, is read and hidden at a time, because its parts take ten
+   * times the memory of its text. A list of APIs does not wait for those who ask for jobs.
+   */
+  private readonly turnsOfJobs = new FairTurns(CONFIGS_OF_A_SENDER_MAX);
+  private readonly turnsOfVersions = new FairTurns(CONFIGS_OF_A_SENDER_MAX);
   /** As MessagePack in base64, by the id of an API's version, whose configuration never changes, and by who may see. */
   private readonly ofApis = new KeptTexts({ texts: KEPT, characters: 2 * KEPT_CHARACTERS });
 
@@ -132,7 +136,8 @@ export class ShownConfig {
 
   /** Reads the text again in its turn, so that those in the queue hold none. */
   private async long(c: Context, sent: Sent): Promise<string> {
-    const turn = await this.turns.take(senderOf(c, this.keys), clientLeft(c));
+    const turns = sent.kept === this.ofJobs ? this.turnsOfJobs : this.turnsOfVersions;
+    const turn = await turns.take(senderOf(c, this.keys), clientLeft(c));
     if (turn === "full") throw tooManyWait();
     // Nobody reads the response.
     if (turn === "left") return NOTHING;
@@ -142,7 +147,7 @@ export class ShownConfig {
       const text = await sent.read();
       return keep(sent, text, await inSlices(sent.hide(text, this.names)));
     } finally {
-      this.turns.end();
+      turns.end();
     }
   }
 }

@@ -9,9 +9,15 @@ export function whenClosed(c: Context, act: () => void): void {
   else outgoing.once("close", act);
 }
 
-/** Aborted when the client disconnects, and when the response is finished. */
+const signals = new WeakMap<object, AbortSignal>();
+
+/** Aborted when the client disconnects, and when the response is finished. One for each request. */
 export function clientLeft(c: Context): AbortSignal {
+  const { outgoing } = c.env as HttpBindings;
+  const known = signals.get(outgoing);
+  if (known !== undefined) return known;
   const left = new AbortController();
+  signals.set(outgoing, left.signal);
   whenClosed(c, () => left.abort());
   return left.signal;
 }

@@ -32,6 +32,9 @@ export interface AuthorizationOptions {
 /** Which requests may repeat a signature within a few seconds. */
 export type SignatureRepeats = "reads" | "predictions";
 
+/** The signature of a presigned URL (AWS Signature Version 4). */
+const PRESIGNED = /[?&]x-amz-signature=/i;
+
 export class Authorization {
   private readonly options: AuthorizationOptions;
   private readonly limits: RateLimits;
@@ -95,10 +98,19 @@ export class Authorization {
     tokenPrincipal: Principal | undefined,
   ): Principal {
     const principal = tokenPrincipal ?? this.usedKey(request);
-    if (principal === undefined) throw unauthorized(presented(request.headers), need.scope);
+    if (principal === undefined) throw this.missing(request, need);
     // First: the rate also limits requests that the key may not make.
     this.count(principal, response);
     return assertOpens(principal, need);
+  }
+
+  private missing({ headers, url }: IncomingMessage, need: Need): ServiceError {
+    const isPresigned = this.options.signatures !== undefined && PRESIGNED.test(url!);
+    if (presented(headers) === undefined && isPresigned)
+      return refused(
+        "signatures in the address (presigned URLs) are not taken; sign the Authorization header",
+      );
+    return unauthorized(presented(headers), need.scope);
   }
 
   /** The same object as before only if no key was created or revoked since. */

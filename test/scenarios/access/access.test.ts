@@ -463,6 +463,13 @@ describe("signatures", () => {
     expect([region.status, await region.text()]).toEqual([401, expect.stringContaining("--sigv4-region")]);
   });
 
+  it("are not taken from the address, and the error says so", async () => {
+    const answer = await server.post("/echo?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=ab", 1, {
+      authorization: "",
+    });
+    expect([answer.status, await answer.text()]).toEqual([401, expect.stringContaining("presigned")]);
+  });
+
   it("are needed for GET of an API's address too", async () => {
     const look = (user: string) =>
       spawnSync(
