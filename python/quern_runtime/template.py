@@ -1,7 +1,7 @@
 """A process that has loaded this runtime and forks workers: that takes some milliseconds, a new Python a hundred.
 
-Requests come on stdin and replies go to stdout, a line of JSON each (docs/decisions/0032-worker-templates.md). It never
-loads code of users. At the end of stdin it ends; its workers go on.
+Requests and replies are lines of JSON on two sockets (docs/decisions/0032-worker-templates.md). It never loads code of
+users. When no more requests can come it ends; its workers go on.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import os
 import select
 import signal
 import socket
+import sys
+import time
 from typing import TYPE_CHECKING, Any
+
+from . import wear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+REQUESTS, REPLIES = 3, 4
 READ_BYTES = 64 * 1024
 
 
@@ -33,9 +38,11 @@ class Template:
 
     def serve(self) -> dict[str, Any] | None:
         """Returns in each worker, with the request that it was forked for; None in the template, at its end."""
-        if len(os.listdir("/proc/self/task")) > 1:
-            # The environment starts threads with each Python. A fork would have none of them, but their locks.
+        if _has_company():
             os._exit(os.EX_UNAVAILABLE)
+        for stream in (sys.stdout, sys.stderr):
+            # Texts of the environment. A worker would write its copy of them.
+            stream.flush()
         gc.collect()
         gc.freeze()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -43,12 +50,12 @@ class Template:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         _reply(ready=True)
         while True:
-            readable, _, _ = select.select([0, self._woken], [], [])
+            readable, _, _ = select.select([REQUESTS, self._woken], [], [])
             if self._woken in readable:
                 self._woken.recv(READ_BYTES)
                 self._report_ends()
-            if 0 in readable:
-                data = os.read(0, READ_BYTES)
+            if REQUESTS in readable:
+                data = os.read(REQUESTS, READ_BYTES)
                 if not data:
                     return None
                 for request in self._requests(data):
@@ -91,22 +98,35 @@ class Template:
         _reply(started=request["id"], pid=os.getpid())
         for descriptor, standard in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(descriptor, standard)
-        os.close(nothing)
-        os.close(log)
+        for descriptor in (nothing, log, REQUESTS, REPLIES):
+            os.close(descriptor)
+        wear.born = time.monotonic()
 
     def _report_ends(self) -> None:
         while self._ids:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            code = os.waitstatus_to_exitcode(status)
-            how = {"code": code} if code >= 0 else {"signal": -code}
-            _reply(ended=self._ids.pop(pid), **how)
+            request_id = self._ids.pop(pid, None)
+            if request_id is not None:
+                code = os.waitstatus_to_exitcode(status)
+                _reply(ended=request_id, **({"code": code} if code >= 0 else {"signal": -code}))
+
+
+def _has_company() -> bool:
+    """Whether the environment starts threads or processes with each Python. A worker that is forked would have neither;
+    it would have the locks of the threads, and the processes would be the template's.
+    """
+    tasks = os.listdir("/proc/self/task")
+    if len(tasks) > 1:
+        return True
+    with open("/proc/self/task/%s/children" % tasks[0]) as children:
+        return bool(children.read())
 
 
 def _reply(**fields: object) -> None:
     """One write: lines of the template and of a worker that begins do not mix."""
-    os.write(1, json.dumps(fields).encode() + b"\n")
+    os.write(REPLIES, json.dumps(fields).encode() + b"\n")
 
 
 def _show(arguments: list[str]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# This module is imported at the start of the process.
-_BORN = time.monotonic()
+# The start of the process. A worker that was forked later sets it.
+born = time.monotonic()
 # A successor is asked for as early as this worker took to start, twice, and so many seconds more: its process, and the
 # connections to it.
 _LEAD = 2
@@ -27,7 +27,7 @@ class Wear:
         """`ask` takes how many requests are left; `clock` is in seconds. The worker is ready now."""
         self._ask = ask
         self._clock = clock
-        self._lead_s = _LEAD * (clock() - _BORN) + _LEAD_MORE_S
+        self._lead_s = _LEAD * (clock() - born) + _LEAD_MORE_S
         # How many were left when a successor was asked for; None before.
         self.asked: int | None = None
         self._left = max_requests

@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -18,15 +20,23 @@ class Templates(unittest.TestCase):
         self.begin(BOOT)
 
     def tearDown(self):
-        self.template.stdin.close()
-        self.template.wait(10)
-        self.template.stdout.close()
+        self.leave()
         self.directory.cleanup()
 
+    def leave(self):
+        self.lines.close()
+        self.socket.close()
+        self.template.wait(10)
+
     def begin(self, boot):
-        command = [sys.executable, "-E", "-c", boot, "--template", " " * 512]
-        pipe = subprocess.PIPE
-        self.template = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=self.directory.name)
+        self.socket, theirs = socket.socketpair()
+        self.lines = self.socket.makefile("rb")
+        # The template's descriptors 3 and 4; it takes one socket as well as two.
+        shell = 'exec 4<&%d 3<&4; exec "$@"' % theirs.fileno()
+        command = ["sh", "-c", shell, "sh", sys.executable, "-E", "-c", boot, "--template", " " * 512]
+        fds = (theirs.fileno(),)
+        self.template = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=self.directory.name, pass_fds=fds)
+        theirs.close()
 
     def path(self, name):
         return os.path.join(self.directory.name, name)
@@ -37,11 +47,10 @@ class Templates(unittest.TestCase):
         arguments = ["--listen", "unix:" + self.path(name + ".sock"), "--note", self.path(name)]
         environment = {"QUERN_WORKER_LOG": self.path(log), "QUERN_WORKER_TOKEN": "t"}
         request = {"id": name, "arguments": arguments, "environment": environment}
-        self.template.stdin.write(json.dumps(request, ensure_ascii=False).encode() + b"\n")
-        self.template.stdin.flush()
+        self.socket.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")
 
     def reply(self):
-        return json.loads(self.template.stdout.readline())
+        return json.loads(self.lines.readline())
 
     def test_it_forks_workers_and_says_how_each_ends(self):
         self.assertEqual(self.reply(), {"ready": True})
@@ -67,17 +76,35 @@ class Templates(unittest.TestCase):
         self.assertEqual(self.reply(), {"ready": True})
         self.request("a")
         pid = self.reply()["pid"]
-        self.template.stdin.close()
-        self.assertEqual(self.template.wait(10), 0)
+        self.leave()
+        self.assertEqual(self.template.returncode, 0)
         os.kill(pid, signal.SIGKILL)
 
-    def test_it_forks_nothing_if_the_environment_starts_threads(self):
-        self.template.stdin.close()
-        self.template.wait(10)
-        self.template.stdout.close()
-        self.begin("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); " + BOOT)
-        self.assertEqual(self.template.stdout.readline(), b"")
-        self.assertEqual(self.template.wait(10), os.EX_UNAVAILABLE)
+    def test_it_forks_nothing_if_the_environment_starts_threads_or_processes(self):
+        self.assertEqual(self.reply(), {"ready": True})
+        self.leave()
+        thread = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); "
+        process = "import subprocess; other = subprocess.Popen(['sleep', '5']); "
+        for company in (thread, process):
+            self.begin(company + BOOT)
+            self.assertEqual(self.lines.readline(), b"")
+            self.assertEqual(self.template.wait(10), os.EX_UNAVAILABLE)
+            self.leave()
+        self.begin(BOOT)
+        self.assertEqual(self.reply(), {"ready": True})
+
+    def test_the_end_of_another_child_is_no_worker_s(self):
+        self.assertEqual(self.reply(), {"ready": True})
+        self.leave()
+        # It comes after the template looked for company.
+        late = "import gc, subprocess; froze = gc.freeze; gc.freeze = lambda: (froze(), subprocess.Popen(['sleep', '0.5'])); "
+        self.begin(late + BOOT)
+        self.assertEqual(self.reply(), {"ready": True})
+        self.request("a")
+        pid = self.reply()["pid"]
+        time.sleep(1)
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.reply(), {"ended": "a", "signal": signal.SIGKILL})
 
 
 if __name__ == "__main__":

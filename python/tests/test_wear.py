@@ -10,7 +10,7 @@ from quern_runtime import wear
 class WearTest(unittest.TestCase):
     def served(self, max_requests: int, per_second: float, start_s: float, requests: int) -> list[int]:
         """What it asked with, after so many requests at this rate; it took `start_s` seconds to start."""
-        now = [wear._BORN + start_s]
+        now = [wear.born + start_s]
         asked: list[int] = []
         counted = wear.Wear(max_requests, asked.append, lambda: now[0])
         for _ in range(requests):

@@ -39,9 +39,6 @@ export interface SharedByRuns {
   ticker: RunTicker;
 }
 
-/** Five thousand that wait and tick every two seconds cost one percent of a core. */
-const RESTING_TICK_MS = 10_000;
-
 export class JobRun implements Service, RunOfJob, Ticking {
   /** Resolves when the job has ended, or this run was stopped without ending it, and its workers are gone. */
   readonly ended: Promise<void>;
@@ -59,8 +56,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   private readonly ownOutput = new RunOutput();
   private phase: Phase = PREPARING;
   private readonly places: PlacesByInput;
-  private readonly deadline: JobDeadline;
-  private tickedMs = Number.NEGATIVE_INFINITY;
+  readonly deadline: JobDeadline;
   /** Aborted when nobody waits for the input any more. */
   private readonly left = new AbortController();
   /** Aborted when the server shuts down. The next controller does writes again that wait for disk space. */
@@ -229,13 +225,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
     return this.job.queued_time !== null;
   }
 
-  get restsUntilMs(): number {
-    return Math.min(this.tickedMs + RESTING_TICK_MS, this.deadline.endsMs);
-  }
-
   tick(): void {
-    this.tickedMs = performance.now();
-    if (!this.checkTimeout()) this.phase.tick(this.tickedMs);
+    if (!this.checkTimeout()) this.phase.tick(performance.now());
   }
 
   private checkTimeout(): boolean {

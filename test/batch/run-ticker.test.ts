@@ -10,6 +10,7 @@ describe("the clock of all jobs", () => {
     vi.useRealTimers();
   });
 
+  const [SOON, NEVER] = [{ endsMs: 0 }, { endsMs: Number.POSITIVE_INFINITY }];
   const unexpected = (error: Error) => {
     throw error;
   };
@@ -19,7 +20,7 @@ describe("the clock of all jobs", () => {
     const ticks = [0, 0, 0];
     const runs = ticks.map((_, i) => ({
       rests: false,
-      restsUntilMs: 0,
+      deadline: SOON,
       tick: () => void ticks[i]!++,
       unexpected,
     }));
@@ -39,7 +40,7 @@ describe("the clock of all jobs", () => {
   it("ticks every two seconds for a job that rests, until it wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: true, restsUntilMs: 0, tick: () => void ticks++, unexpected };
+    const run = { rests: true, deadline: SOON, tick: () => void ticks++, unexpected };
     ticker.add(run);
     await vi.advanceTimersByTimeAsync(4_000);
     expect(ticks).toBe(2);
@@ -50,24 +51,24 @@ describe("the clock of all jobs", () => {
     ticker.remove(run);
   });
 
-  it("does not tick for a job that may rest for longer, unless it wakes", async () => {
+  it("ticks once in ten seconds for a job that rests and has no deadline, unless it wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: true, restsUntilMs: Number.POSITIVE_INFINITY, tick: () => void ticks++, unexpected };
+    const run = { rests: true, deadline: NEVER, tick: () => void ticks++, unexpected };
     ticker.add(run);
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(ticks).toBe(0);
+    expect(ticks).toBe(1);
     run.rests = false;
     ticker.wake(run);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(ticks).toBe(4);
+    expect(ticks).toBe(5);
     ticker.remove(run);
   });
 
   it("finds by itself that a job rests, or rests no longer", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: false, restsUntilMs: 0, tick: () => void ticks++, unexpected };
+    const run = { rests: false, deadline: SOON, tick: () => void ticks++, unexpected };
     ticker.add(run);
     await vi.advanceTimersByTimeAsync(1_000);
     run.rests = true;
@@ -82,7 +83,7 @@ describe("the clock of all jobs", () => {
   it("never ticks for a job that was removed, even if that wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
-    const run = { rests: true, restsUntilMs: 0, tick: () => void ticks++, unexpected };
+    const run = { rests: true, deadline: SOON, tick: () => void ticks++, unexpected };
     ticker.add(run);
     ticker.remove(run);
     ticker.wake(run);
@@ -96,12 +97,12 @@ describe("the clock of all jobs", () => {
     let ticks = 0;
     const broken = {
       rests: false,
-      restsUntilMs: 0,
+      deadline: SOON,
       tick: () => unexpected(new Error("broken")),
       unexpected: (e: Error) => faults.push(e.message),
     };
     ticker.add(broken);
-    ticker.add({ rests: false, restsUntilMs: 0, tick: () => ticks++, unexpected });
+    ticker.add({ rests: false, deadline: SOON, tick: () => ticks++, unexpected });
     await ticker.tickAll();
     await ticker.tickAll();
     expect([faults, ticks]).toEqual([["broken", "broken"], 2]);
@@ -115,7 +116,7 @@ describe("the clock of all jobs", () => {
       while (performance.now() < endMs);
       ticks++;
     };
-    for (let i = 0; i < 20; i++) ticker.add({ rests: false, restsUntilMs: 0, tick: slow, unexpected });
+    for (let i = 0; i < 20; i++) ticker.add({ rests: false, deadline: SOON, tick: slow, unexpected });
     const all = ticker.tickAll();
     const overlapping = ticker.tickAll();
     let seen = 0;

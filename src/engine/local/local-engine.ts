@@ -53,11 +53,8 @@ export class LocalEngine implements Engine {
     this.options = options;
     this.groups = new MemoryGroups(options.delegatedCgroup);
     const { runtimeDir, pythonRuntime } = options;
-    this.templates = new WorkerTemplates({
-      runtimeDir,
-      pythonRuntime,
-      silentMaxMs: TEMPLATE_SILENT_MAX_MS,
-    });
+    const silentMaxMs = TEMPLATE_SILENT_MAX_MS;
+    this.templates = new WorkerTemplates({ runtimeDir, pythonRuntime, silentMaxMs }, this.stopped);
   }
 
   get memoryLimits(): MemoryLimits {
@@ -138,8 +135,9 @@ export class LocalEngine implements Engine {
     return worker;
   }
 
-  settled(): Promise<void> {
-    return this.groups.settled();
+  async settled(): Promise<void> {
+    this.templates.killAll();
+    await this.groups.settled();
   }
 
   private watching(worker: Pick<Watching, "group" | "logFile" | "memoryLimitBytes">): Watching {

@@ -12,6 +12,8 @@ import type { WorkerExit } from "../engine.ts";
 import { spareTheServer } from "./worker-ownership.ts";
 import { bootOf, type Command, exitOfStranger, type Launch, type StartedProcess } from "./worker-process.ts";
 
+/** What was said before its end is read within this time, even if a process that it started holds a socket. */
+const LAST_WORDS_MS = 500;
 /** The workers' own arguments take the place of this in the list of processes. */
 const ROOM = " ".repeat(512);
 
@@ -45,6 +47,8 @@ export class WorkerTemplate {
   /** Resolves once the process is gone. */
   readonly ended: Promise<void>;
   private readonly child: ChildProcess;
+  private readonly requests: Socket;
+  private readonly replies: Socket;
   private readonly silentMaxMs: number;
   private readonly requested = new Map<string, Requested>();
   private readonly forked = new Map<string, Forked>();
@@ -56,22 +60,31 @@ export class WorkerTemplate {
     this.child = spawn(python, [...bootOf("quern_runtime", pythonRuntime), "--template", ROOM], {
       cwd: runtimeDir,
       env,
-      stdio: ["pipe", "pipe", "ignore"],
+      // Two sockets: one that is closed while it has unread requests would lose replies that are on the way (unix(7)).
+      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       detached: true,
     });
     const { child } = this;
-    this.ended = new Promise((resolve) => {
-      // All that it and its workers have written was read then.
-      child.once("close", () => resolve(this.close()));
+    [this.requests, this.replies] = child.stdio.slice(3) as [Socket, Socket];
+    const isOver = new Promise<void>((resolve) => {
+      child.once("close", () => resolve());
+      child.once("exit", () => setTimeout(resolve, LAST_WORDS_MS));
     });
+    this.ended = isOver.then(() => this.close());
     child.once("error", () => {});
-    child.stdin!.on("error", () => {});
-    createInterface({ input: child.stdout! }).on("line", (line) =>
+    const lines = createInterface({ input: this.replies });
+    lines.on("line", (line) =>
       contain("a template of workers", () => this.receive(JSON.parse(line) as Reply)),
     );
+    for (const end of [this.requests, this.replies, lines]) end.on("error", () => {});
     if (child.pid !== undefined) spareTheServer(child.pid);
     child.unref();
-    for (const pipe of [child.stdin, child.stdout]) (pipe as Socket).unref();
+    for (const socket of [this.requests, this.replies]) socket.unref();
+  }
+
+  /** Undefined if it could not be started. */
+  get pid(): number | undefined {
+    return this.child.pid;
   }
 
   get hasWorkers(): boolean {
@@ -85,18 +98,18 @@ export class WorkerTemplate {
     return new Promise((begins) => {
       const timer = setTimeout(() => this.kill(), this.silentMaxMs);
       this.requested.set(id, { begins, timer });
-      this.child.stdin!.write(`${JSON.stringify({ id, ...launch })}\n`);
+      this.requests.write(`${JSON.stringify({ id, ...launch })}\n`);
     });
   }
 
   /** It ends once it has read this. Its workers go on. */
   end(): void {
     this.isReady = false;
-    this.child.stdin!.end();
+    this.requests.end();
   }
 
-  /** With it, what it has forked and what has no session of its own yet. */
-  private kill(): void {
+  /** Its workers go on: each has a session of its own. What the environment may have started with it does not. */
+  kill(): void {
     this.isReady = false;
     if (this.child.pid !== undefined) signalGroup(this.child.pid, "SIGKILL");
   }
@@ -131,7 +144,8 @@ export class WorkerTemplate {
 
   /** Nobody tells any more how its workers end. */
   private close(): void {
-    this.isReady = false;
+    this.kill();
+    for (const socket of [this.requests, this.replies]) socket.destroy();
     for (const { exits, ...identity } of this.forked.values()) exits(exitOfStranger(identity));
     this.forked.clear();
     for (const id of [...this.requested.keys()]) this.begins(id, undefined);

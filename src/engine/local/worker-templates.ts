@@ -4,6 +4,7 @@
  */
 import { inBackground } from "../../base/boundary.ts";
 import { TEMPLATE_KEEP_MS, TEMPLATES_MAX } from "../../contracts/limits/processes.ts";
+import type { StoppedWorkers } from "./stopped-workers.ts";
 import type { Command, Launch, StartedProcess } from "./worker-process.ts";
 import { type TemplateOptions, WorkerTemplate } from "./worker-template.ts";
 
@@ -17,12 +18,15 @@ interface Known {
 
 export class WorkerTemplates {
   private readonly options: TemplateOptions;
+  private readonly stopped: StoppedWorkers;
   /** By command, the one that started a worker last at the end. */
   private readonly known = new Map<string, Known>();
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(options: TemplateOptions) {
+  /** `stopped`: one that somebody has stopped would tell no end of its workers, and is continued. */
+  constructor(options: TemplateOptions, stopped: StoppedWorkers) {
     this.options = options;
+    this.stopped = stopped;
   }
 
   /** Undefined if there is no template that could start it: the caller starts a process. */
@@ -43,6 +47,11 @@ export class WorkerTemplates {
     return known.template?.fork(launch);
   }
 
+  /** Ends all of them, even one that somebody has stopped. Their workers go on. */
+  killAll(): void {
+    for (const { template } of this.known.values()) template?.kill();
+  }
+
   private begin(command: Command, known: Known): void {
     const templates = [...this.known.values()].filter(({ template }) => template !== undefined);
     if (templates.length >= TEMPLATES_MAX) {
@@ -53,12 +62,14 @@ export class WorkerTemplates {
     }
     const template = new WorkerTemplate(command, this.options);
     known.template = template;
+    if (template.pid !== undefined) this.stopped.add(template.pid, "template");
     inBackground(this.forget(known, template));
   }
 
   /** Once it has ended. If it was not told to, the next one may end in the same way. */
   private async forget(known: Known, template: WorkerTemplate): Promise<void> {
     await template.ended;
+    if (template.pid !== undefined) this.stopped.remove(template.pid);
     if (known.template !== template) return;
     known.template = undefined;
     known.mayBeginFromMs = performance.now() + TEMPLATE_KEEP_MS;
