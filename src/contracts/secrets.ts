@@ -29,8 +29,11 @@ export const SECRET_NAMES = [
 /** Secret parameters of URLs, in lower case: those of the stores' presigned URLs, and tokens. */
 const SECRET_PARAMETERS =
   /([?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|googleaccessid|signature|sig|token|access_token|api_key|apikey|password|client_secret)=)[^&#\s"'<>]+/gi;
-/** The user, and perhaps a password, before the @ of a URL. */
-const USER_OF_URL = /:\/\/[^\s/?#"'<>]+@/g;
+/**
+ * The user, and perhaps a password, before the @ of a URL. Many clients accept a password with `/`, `?` or `#` in it,
+ * which ends the authority by RFC 3986; what begins with digits and such a character is a port.
+ */
+const USER_OF_URL = /:\/\/(?:[^\s/?#"'<>]+|[^\s/?#:@"'<>]*:(?!\d*[/?#])(?:(?!:\/\/)[^\s"'<>]){1,256})@/g;
 /** The text must have a character that words of prose do not have, so that "basic statistics" stays. */
 const AUTHORIZATION = /\b([Bb]earer|[Bb]asic|BEARER|BASIC) +(?=[\w.~+/=-]*[\dA-Z=])[\w.~+/=-]{8,}/g;
 /** What signs a request: values by the names that AWS, Google and Azure give them, in a header, in XML and in JSON. */

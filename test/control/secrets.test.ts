@@ -48,6 +48,10 @@ describe("a text", () => {
     ["a bearer of news", "a bearer of news"],
     ["basic statistics of Basic authentication", "basic statistics of Basic authentication"],
     ["postgres://u:p@ss@host/x", "postgres://***@host/x"],
+    ["postgresql://svc:hunter/2#x@db.internal/app", "postgresql://***@db.internal/app"],
+    ["redis://:a?b@h/0,redis://:c/d@i/0", "redis://***@h/0,redis://***@i/0"],
+    ["http://host:8080/list?of=a@b.c", "http://host:8080/list?of=a@b.c"],
+    ["http://host/a:b@c http://host:8080#@", "http://host/a:b@c http://host:8080#@"],
     [
       "AWS4-HMAC-SHA256 Credential=AKID/20261123/r/s3/aws4_request, SignedHeaders=host, Signature=ff",
       "AWS4-HMAC-SHA256 Credential=***, SignedHeaders=host, Signature=***",
