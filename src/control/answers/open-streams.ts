@@ -14,7 +14,7 @@ import {
   STREAMS_MAX,
   STREAMS_OF_A_KEY_MAX,
 } from "../../contracts/limits/responses.ts";
-import { askedBy, isStillOpen } from "../requests/authorization.ts";
+import { askedBy, isStillOpen, senderOf } from "../requests/authorization.ts";
 import { type Chunks, streamText } from "./stream-text.ts";
 
 /** How many may be open, and the words of the error if there are more. */
@@ -80,12 +80,13 @@ export class OpenStreams {
     const streams = this.byKey.get(owner) ?? new Set();
     this.assertFew(owner, streams);
     const stream = { isAllowed: () => this.isAllowed(c), isEnding: false, end: () => outgoing.destroy() };
+    const streamed = () => streamText(c, chunks, type, headers, senderOf(c, this.keys));
     // A client that has already disconnected sends no more "close" event.
-    if (outgoing.destroyed) return streamText(c, chunks, type, headers);
+    if (outgoing.destroyed) return streamed();
     this.byKey.set(owner, streams.add(stream));
     outgoing.once("close", () => this.forget(owner, stream));
     this.timer ??= setInterval(() => this.look(), STREAM_POLL_MS).unref();
-    return streamText(c, chunks, type, headers);
+    return streamed();
   }
 
   /** Whether the stream's request is still permitted. */

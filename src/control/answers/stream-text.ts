@@ -2,15 +2,16 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { reportFault } from "../../base/boundary.ts";
-import { OneEachTurn } from "../../base/loop/turns.ts";
+import { FairTurns } from "../../base/fair/fair-turns.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { whenClosed } from "../requests/connection.ts";
 
 /**
  * All responses that are streamed take turns: one slice of one response in each turn of the event loop. Otherwise sixty
- * responses at once would block the event loop for sixty slices at a time.
+ * responses at once would block the event loop for sixty slices at a time. Each sender in turn gets the next slice,
+ * however many responses another one reads.
  */
-const TURNS = new OneEachTurn();
+const TURNS = new FairTurns(Number.POSITIVE_INFINITY);
 const END = { value: "", done: true } as const;
 
 /**
@@ -29,7 +30,7 @@ export function setOnCut(c: Context, onCut: OnCut): void {
 }
 
 /**
- * Streams text as it is produced, and stops whenever the client disconnects. hono's bridge cancels the stream only if
+ * Streams text to `sender` as it is produced, and stops whenever the client disconnects. hono's bridge cancels the stream only if
  * the client disconnects during a write, so this watches the connection itself.
  */
 export function streamText(
@@ -37,6 +38,7 @@ export function streamText(
   chunks: Chunks,
   type: string,
   headers: Record<string, string> = {},
+  sender = "",
 ): Response {
   const giveUp = () => {
     chunks.return(undefined).catch(() => {});
@@ -48,7 +50,7 @@ export function streamText(
     async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
       for (;;) {
         if (performance.now() >= endMs) {
-          await TURNS.turn();
+          await nextSlice(sender);
           endMs = performance.now() + SLICE_MS;
         }
         const { value, done } = await chunks.next().catch((error: unknown) => {
@@ -65,6 +67,12 @@ export function streamText(
   // Nothing is read ahead, because a client that does not read holds it.
   const body = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 });
   return new Response(body, { headers: { "content-type": type, ...headers } });
+}
+
+async function nextSlice(sender: string): Promise<void> {
+  await TURNS.take(sender);
+  await new Promise((resolve) => setImmediate(resolve));
+  TURNS.end();
 }
 
 /** Closes the connection, because nothing else tells a client that the response is not whole. */
