@@ -105,7 +105,8 @@ export class ControlPlane {
     };
     const known = principal?.id ?? authorization.keyPrincipal(request)?.id;
     if (known !== undefined) setOwner(request.socket, known);
-    const sender = known ?? addressOwner(request.socket.remoteAddress);
+    const name = known ?? addressOwner(request.socket.remoteAddress);
+    const sender = { name, isStranger: known === undefined };
     const options = { controller, bodies, sender, requestId, forwarded, body, path, onNothing };
     forward(request, response, options).catch(fail);
   }

@@ -1,7 +1,9 @@
 /**
  * Connections to the controller, one for each request. Few requests are with the controller at once: it handles them on
  * one thread, where each may take milliseconds, and the jobs of everybody run there too. The others wait their turn, by
- * sender. No sender has all places: its requests may take long there, because their bodies do not come.
+ * sender. No sender has all places: its requests may take long there, because their bodies do not come. Callers without
+ * a known key have addresses, and whoever has one address may have thousands. So all of them together get every other
+ * turn, and no more places than one sender may have.
  */
 import { connect, type Socket } from "node:net";
 import { delay } from "../base/clock.ts";
@@ -23,8 +25,14 @@ export interface ControllerConnection {
   answered(): void;
 }
 
+/** A key, or an address without a known key. */
+export interface Sender {
+  name: string;
+  isStranger: boolean;
+}
+
 interface Waiting {
-  sender: string;
+  sender: Sender;
   /** False if it does not want its turn any more. */
   begin: () => boolean;
 }
@@ -33,7 +41,10 @@ export class ControllerConnections {
   private readonly path: string;
   private atOnce = 0;
   private readonly bySender = new Map<string, number>();
+  private strangers = 0;
   private readonly waiting = new FairQueue<Waiting>(FORWARDED_WAITING_OF_A_SENDER_MAX);
+  private readonly waitingStrangers = new FairQueue<Waiting>(FORWARDED_WAITING_OF_A_SENDER_MAX);
+  private isTurnOfStrangers = false;
 
   /** `path`: the controller's Unix socket. */
   constructor(path: string) {
@@ -44,7 +55,7 @@ export class ControllerConnections {
    * Undefined if the controller does not answer in time, or `isOver`: the client has left. Throws `server_unavailable`
    * if too many requests of the sender wait already, or the turn of this one does not come in time.
    */
-  async connect(sender: string, isOver: () => boolean): Promise<ControllerConnection | undefined> {
+  async connect(sender: Sender, isOver: () => boolean): Promise<ControllerConnection | undefined> {
     if (!(await this.turn(sender, isOver))) return undefined;
     const socket = await connectWithin(this.path, WAIT_MS, isOver);
     if (socket === undefined) {
@@ -63,7 +74,7 @@ export class ControllerConnections {
   }
 
   /** False if nobody wants its turn any more. */
-  private turn(sender: string, isOver: () => boolean): Promise<boolean> | boolean {
+  private turn(sender: Sender, isOver: () => boolean): Promise<boolean> | boolean {
     if (this.mayTake(sender)) {
       this.take(sender);
       return true;
@@ -79,35 +90,56 @@ export class ControllerConnections {
         if (!isLate) resolve(!isOver());
         return !isLate && !isOver();
       };
-      if (this.waiting.push(sender, { sender, begin })) return;
+      const queue = sender.isStranger ? this.waitingStrangers : this.waiting;
+      if (queue.push(sender.name, { sender, begin })) return;
       clearTimeout(timer);
       reject(tooManyWaiting());
     });
   }
 
   /** A sender may have four times as many places as stay free for others: 26 if it is alone. */
-  private mayTake(sender: string): boolean {
-    return (this.bySender.get(sender) ?? 0) < 4 * (FORWARDED_AT_ONCE_MAX - this.atOnce);
+  private mayTake({ name, isStranger }: Sender): boolean {
+    const most = 4 * (FORWARDED_AT_ONCE_MAX - this.atOnce);
+    return (this.bySender.get(name) ?? 0) < most && (!isStranger || this.strangers < most);
   }
 
-  private take(sender: string): void {
+  private take({ name, isStranger }: Sender): void {
     this.atOnce++;
-    this.bySender.set(sender, (this.bySender.get(sender) ?? 0) + 1);
+    if (isStranger) this.strangers++;
+    this.bySender.set(name, (this.bySender.get(name) ?? 0) + 1);
   }
 
   /** Passes the place on to those that still want one. */
-  private leave(sender: string): void {
+  private leave({ name, isStranger }: Sender): void {
     this.atOnce--;
-    const left = this.bySender.get(sender)! - 1;
-    if (left > 0) this.bySender.set(sender, left);
-    else this.bySender.delete(sender);
-    const mayTake = (next: string) => this.mayTake(next);
+    if (isStranger) this.strangers--;
+    const left = this.bySender.get(name)! - 1;
+    if (left > 0) this.bySender.set(name, left);
+    else this.bySender.delete(name);
     // Without a free place nobody may, and thousands of senders may wait.
     while (this.atOnce < FORWARDED_AT_ONCE_MAX) {
-      const next = this.waiting.shift(mayTake);
+      const next = this.next();
       if (next === undefined) return;
       if (next.begin()) this.take(next.sender);
     }
+  }
+
+  private next(): Waiting | undefined {
+    const groups = this.isTurnOfStrangers ? [true, false] : [false, true];
+    for (const isStranger of groups) {
+      const next = this.nextOf(isStranger);
+      if (next === undefined) continue;
+      this.isTurnOfStrangers = !isStranger;
+      return next;
+    }
+    return undefined;
+  }
+
+  private nextOf(isStranger: boolean): Waiting | undefined {
+    // Thousands of them may wait, and none may take a place.
+    if (isStranger && this.strangers >= 4 * (FORWARDED_AT_ONCE_MAX - this.atOnce)) return undefined;
+    const queue = isStranger ? this.waitingStrangers : this.waiting;
+    return queue.shift((name) => this.mayTake({ name, isStranger }));
   }
 }
 

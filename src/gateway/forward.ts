@@ -17,7 +17,7 @@ import { FORWARDED_WAITING_BODY_BYTES } from "../contracts/limits/requests.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { unreadAnswers } from "./answers/unread-answers.ts";
-import type { ControllerConnections } from "./controller-connections.ts";
+import type { ControllerConnections, Sender } from "./controller-connections.ts";
 import { pathEnd } from "./target-errors.ts";
 
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
@@ -30,8 +30,8 @@ export interface ForwardOptions {
   controller: ControllerConnections;
   /** What waits of a body counts here. */
   bodies: BodyBudget;
-  /** Whose turn the request takes: a key, or the client's address. */
-  sender: string;
+  /** Whose turn the request takes. */
+  sender: Sender;
   requestId: string;
   forwarded: Forwarded;
   /** The path at the controller, which addresses a batch API by its name. */
@@ -154,7 +154,10 @@ async function connected(request: IncomingMessage, response: ServerResponse, opt
 
 /** Throws `queue_full` if the budget of bodies lacks what the request holds while it waits: its head, and its body. */
 function waitingBody(request: IncomingMessage, { bodies, sender, path, body }: ForwardOptions): HeldBody {
-  const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
+  const held = new HeldBody(bodies, {
+    sender: sender.name,
+    api: path.slice(0, pathEnd(path)).split("/")[1]!,
+  });
   held.grow(headBytes(request.rawHeaders));
   if (body !== undefined || request.complete || !hasBody(request)) return held;
   const announced = Number(request.headers["content-length"] ?? FORWARDED_WAITING_BODY_BYTES);

@@ -146,14 +146,14 @@ export class Inside {
   private forward(exchange: Exchange, { address }: Endpoint, rest: string, caller: string): void {
     const { request, response, requestId } = exchange;
     const { controller, bodies, baseUrl } = this.deps;
-    const sender = `api:${caller}`;
+    const sender = { name: `api:${caller}`, isStranger: false };
     const query = request.url!.slice(pathEnd(request.url!));
     const forwarded: Forwarded = {
       baseUrl,
       listener: "inside",
       client: addressOwner(request.socket.remoteAddress),
       isLocal: true,
-      principal: { id: sender, permissions: OPENS, rate: null },
+      principal: { id: sender.name, permissions: OPENS, rate: null },
       endpoint: address.endpoint,
     };
     const path = `/${address.name}${rest}${query}`;

@@ -33,7 +33,8 @@ describe("requests to the controller", () => {
   });
 
   /** Asks so many times. Returns those that have a place: more and more. */
-  function ask(sender: string, times: number): ControllerConnection[] {
+  function ask(name: string, times: number, isStranger = false): ControllerConnection[] {
+    const sender = { name, isStranger };
     const taken: ControllerConnection[] = [];
     for (let each = 0; each < times; each++)
       connections
@@ -60,7 +61,7 @@ describe("requests to the controller", () => {
 
   it("say that the server is busy if their turn does not come in time", async () => {
     const asked = Array.from({ length: FORWARDED_AT_ONCE_MAX }, () =>
-      connections.connect("greedy", () => false),
+      connections.connect({ name: "greedy", isStranger: false }, () => false),
     );
     vi.advanceTimersByTime(60_000);
     const [ended] = (await Promise.allSettled(asked)).filter(({ status }) => status === "rejected");
@@ -79,5 +80,19 @@ describe("requests to the controller", () => {
       return others.flat().length === 60;
     });
     expect(greedy.length).toBeLessThan(200);
+  });
+
+  it("of callers without a key get every other turn, however many addresses they have", async () => {
+    const strangers = Array.from({ length: 1_000 }, (_, n) => ask(`address ${n}`, 1, true));
+    await until(() => strangers.flat().length >= FORWARDED_AT_ONCE_MAX / 2);
+    expect(strangers.flat().length).toBeLessThan(FORWARDED_AT_ONCE_MAX);
+    const first = ask("key", 1);
+    await until(() => first.length === 1);
+    const many = ask("key", 200);
+    await until(() => {
+      for (const connection of [...many, ...first, ...strangers.flat()]) connection.answered();
+      return many.length === 200;
+    });
+    expect(strangers.flat().length).toBeLessThan(300);
   });
 });

@@ -25,7 +25,7 @@ describe("the bodies of requests that wait for the controller", () => {
     const connect = () => new Promise<undefined>((resolve) => giveUp.push(() => resolve(undefined)));
     const controller = { connect } as never;
     server = createServer((request, response) => {
-      const sender = String(request.headers["x-sender"]);
+      const sender = { name: String(request.headers["x-sender"]), isStranger: false };
       const options = { controller, bodies, sender, requestId: "id", forwarded: {} as never, path: "/jobs" };
       forward(request, response, options).catch((error: unknown) => sendError(response, error, "id"));
     });
@@ -72,9 +72,12 @@ describe("a request that asks whether to send its body, and sends it at once", (
       const socket = connect((controller.address() as AddressInfo).port, "127.0.0.1");
       const connections = { connect: async () => ({ socket, answered: () => {} }) } as never;
       const rest = { requestId: "id", forwarded: {} as never, path: "/jobs" };
-      forward(request, response, { controller: connections, bodies, sender: "one", ...rest }).catch(
-        (error: unknown) => sendError(response, error, "id"),
-      );
+      forward(request, response, {
+        controller: connections,
+        bodies,
+        sender: { name: "one", isStranger: false },
+        ...rest,
+      }).catch((error: unknown) => sendError(response, error, "id"));
     });
     await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
   });

@@ -129,7 +129,7 @@ describe("responses that clients do not read", () => {
       const options = {
         controller: new ControllerConnections(path),
         bodies: new BodyBudget({ most: 1_000_000, forSmall: 0, smallBytes: 0 }),
-        sender: "",
+        sender: { name: "", isStranger: false },
         requestId: "r",
         forwarded,
         path: "/",
