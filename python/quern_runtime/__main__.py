@@ -28,6 +28,9 @@ def main() -> None:
         if request is None:
             return
         sys.argv[1:] = request["arguments"]
+        # Since Python 3.10.
+        if hasattr(sys, "orig_argv"):
+            sys.orig_argv[-2:] = request["arguments"]
         os.environ.update(request["environment"])
         capability.learn()
     parser = argparse.ArgumentParser(prog="quern_runtime")

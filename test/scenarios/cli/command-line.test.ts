@@ -232,6 +232,15 @@ describe("the command line", () => {
       err: expect.stringContaining("`quern up`"),
     });
     await nobody.stop();
+    const bare = new TestServer({ QUERN_HOST: "127.0.0.1:9" });
+    expect(bare.cli(["get"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("must be a URL such as"),
+    });
+    await bare.stop();
+    const empty = new TestServer({ QUERN_HOST: "" });
+    expect(empty.cli(["get"]).err).toContain("no server responds at http://127.0.0.1:8420");
+    await empty.stop();
   });
 
   it("deletes an API and its address", async () => {

@@ -16,7 +16,7 @@ def facts():
     url = environment.pop("QUERN_API_URL")
     return {
         "environment": environment, "url": url.rpartition("/")[0], "directory": os.getcwd(), "path": sys.path,
-        "argv": [a.rpartition("/")[0] for a in sys.argv], "shown": [a.rpartition("/")[0] for a in shown],
+        "argv": [[a.rpartition("/")[0] for a in argv] for argv in (sys.argv, getattr(sys, "orig_argv", []))], "shown": [a.rpartition("/")[0] for a in shown],
         "flags": str(sys.flags), "modules": sorted(sys.modules), "main": sorted(vars(sys.modules["__main__"])),
         "files": sorted(os.path.dirname(os.path.dirname(os.readlink("/proc/self/fd/%s" % fd).partition(":")[0]))
                         for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/%s" % fd)),
