@@ -6,7 +6,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { Problem } from "../../contracts/errors.ts";
 import { CliError, EXIT } from "./context.ts";
 import { NotProven, ProvenAgent } from "./proven-agent.ts";
-import { assertAddress } from "./server-address.ts";
+import { addressOf } from "./server-address.ts";
 
 /** A list of 500 failures has half of this. An untrusted server may send without end. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
@@ -73,8 +73,7 @@ export class Client {
 
   /** The server may have provided the path, so check that it leads to the same server. */
   private address(path: string, query: RequestOptions["query"] = {}): URL {
-    assertAddress(this.baseUrl);
-    const url = new URL(this.baseUrl + path);
+    const url = addressOf(this.baseUrl, path);
     if (!path.startsWith("/") || url.origin !== new URL(this.baseUrl).origin)
       throw new CliError(`"${path}" is not a path of ${this.baseUrl}`, EXIT.failed);
     for (const [name, value] of Object.entries(query)) {
