@@ -55,6 +55,7 @@ export class WorkerTemplate {
   private isReady = false;
   private count = 0;
 
+  /** Throws if this process cannot open more files. */
   constructor({ python, env }: Command, { runtimeDir, pythonRuntime, silentMaxMs }: TemplateOptions) {
     this.silentMaxMs = silentMaxMs;
     this.child = spawn(python, [...bootOf("quern_runtime", pythonRuntime), "--template", ROOM], {
@@ -65,13 +66,16 @@ export class WorkerTemplate {
       detached: true,
     });
     const { child } = this;
-    [this.requests, this.replies] = child.stdio.slice(3) as [Socket, Socket];
+    child.once("error", () => {});
+    // Node leaves it out, against its type, if it could not make the sockets.
+    const [, , , requests, replies] = (child.stdio as ChildProcess["stdio"] | undefined) ?? [];
+    if (!requests || !replies) throw new Error("a template of workers has no sockets");
+    [this.requests, this.replies] = [requests as Socket, replies as Socket];
     const isOver = new Promise<void>((resolve) => {
       child.once("close", () => resolve());
       child.once("exit", () => setTimeout(resolve, LAST_WORDS_MS));
     });
     this.ended = isOver.then(() => this.close());
-    child.once("error", () => {});
     const lines = createInterface({ input: this.replies });
     lines.on("line", (line) =>
       contain("a template of workers", () => this.receive(JSON.parse(line) as Reply)),
@@ -102,8 +106,9 @@ export class WorkerTemplate {
     });
   }
 
-  /** It ends once it has read this. Its workers go on. */
+  /** It ends once it has read this, or at once if it is not ready. Its workers go on. */
   end(): void {
+    if (!this.isReady) return this.kill();
     this.isReady = false;
     this.requests.end();
   }
@@ -144,11 +149,21 @@ export class WorkerTemplate {
 
   /** Nobody tells any more how its workers end. */
   private close(): void {
-    this.kill();
+    this.isReady = false;
+    killGroup(this.child.pid);
     for (const socket of [this.requests, this.replies]) socket.destroy();
     for (const { exits, ...identity } of this.forked.values()) exits(exitOfStranger(identity));
     this.forked.clear();
     for (const id of [...this.requested.keys()]) this.begins(id, undefined);
+  }
+}
+
+/** What the environment has started with the template, which has ended. */
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // Nothing is left of it.
   }
 }
 

@@ -60,10 +60,20 @@ export class WorkerTemplates {
       unused.template!.end();
       unused.template = undefined;
     }
-    const template = new WorkerTemplate(command, this.options);
+    const template = this.templateOf(command);
     known.template = template;
+    if (template === undefined) return;
     if (template.pid !== undefined) this.stopped.add(template.pid, "template");
     inBackground(this.forget(known, template));
+  }
+
+  /** Undefined if no more files can be opened. If that lasts, the start of the worker says it. */
+  private templateOf(command: Command): WorkerTemplate | undefined {
+    try {
+      return new WorkerTemplate(command, this.options);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Once it has ended. If it was not told to, the next one may end in the same way. */

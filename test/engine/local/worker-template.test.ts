@@ -1,4 +1,5 @@
 /** What a template does not do: keep a start waiting for ever, or keep an end to itself when it is gone. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,5 +62,22 @@ describe.runIf(process.platform === "linux")("a template of workers", () => {
     await none.ended;
     expect(await none.fork({ arguments: [], environment: {} })).toBeUndefined();
     none.end();
+  });
+
+  it("is not begun while no more files can be opened, and fails nothing", () => {
+    const program = `
+      import { openSync } from "node:fs";
+      import { WorkerTemplates } from ${JSON.stringify(join(root, "dist/engine/local/worker-templates.js"))};
+      const watched = { add() {}, remove() {} };
+      const templates = new WorkerTemplates({ runtimeDir: "/", pythonRuntime: "/", silentMaxMs: 1 }, watched);
+      try { for (;;) openSync("/dev/null", "r"); } catch {}
+      const command = { python: "python3", env: {} };
+      const started = [];
+      for (let n = 0; n < 3; n++) started.push(await templates.start(command, { arguments: [], environment: {} }));
+      console.log(JSON.stringify(started));
+    `;
+    const shell = `ulimit -n 100; exec "$0" --input-type=module -e "$1"`;
+    const out = execFileSync("sh", ["-c", shell, process.execPath, program], { encoding: "utf8" });
+    expect(JSON.parse(out)).toEqual([null, null, null]);
   });
 });
