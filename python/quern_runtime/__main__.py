@@ -23,7 +23,7 @@ SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 def main() -> None:
-    if sys.argv[1] == "--template":
+    if sys.argv[1:2] == ["--template"]:
         request = Template().serve()
         if request is None:
             return

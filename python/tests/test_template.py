@@ -49,6 +49,10 @@ class Templates(unittest.TestCase):
         request = {"id": name, "arguments": arguments, "environment": environment}
         self.socket.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")
 
+    def read(self, path):
+        with open(path) as file:
+            return file.read()
+
     def reply(self):
         return json.loads(self.lines.readline())
 
@@ -102,7 +106,11 @@ class Templates(unittest.TestCase):
         self.assertEqual(self.reply(), {"ready": True})
         self.request("a")
         pid = self.reply()["pid"]
-        time.sleep(1)
+        children = "/proc/%d/task/%d/children" % (self.template.pid, self.template.pid)
+        until = time.monotonic() + 10
+        while self.read(children).split() != [str(pid)] and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual(self.read(children).split(), [str(pid)])
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(self.reply(), {"ended": "a", "signal": signal.SIGKILL})
 
