@@ -16,6 +16,7 @@ const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { SECRET_NAMES } = await import(join(root, "dist", "contracts", "secrets.js"));
 const { CREDENTIALS, CREDENTIALS_OF_QUERY } = await import(join(root, "dist", "gateway", "payload-meta.js"));
 const { LOG_EVENTS } = await import(join(root, "dist", "base", "log", "events.js"));
+const { SERIES_METRICS } = await import(join(root, "dist", "contracts", "http", "series-operations.js"));
 const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
 const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "records", "job-status.js"));
 
@@ -158,7 +159,14 @@ function metrics() {
   const rows = Object.entries(METRICS).map(([name, [type, help]]) => [`\`${name}\``, type, help]);
   const intro =
     "`/-/metrics` gives these in Prometheus' text format, with a key of scope `view` or `admin`. Counters of requests are of all gateways together since the controller started (the numbers of `quern get` go back two weeks and survive restarts); those of jobs survive restarts. `deploy/prometheus/rules.yaml` has alerts for them, and `deploy/grafana/dashboard.json` is a dashboard ([how](../guides/service.md#prometheus)). Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue` (the hundred with the oldest messages), `process` (gateways have a `number`), `quantile`, `resource`, `class` (the first hundred of each gateway).";
-  return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n`;
+  return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n\n${series()}`;
+}
+
+function series() {
+  const rows = Object.entries(SERIES_METRICS).map(([name, [unit, help]]) => [`\`${name}\``, unit, help]);
+  const intro =
+    "`GET /-/series` and `quern series` give these per minute for a day, and per hour for two weeks ([rules](../contract/operations.md#series)).";
+  return `## Series\n\n${intro}\n\n${table(["metric", "unit", "meaning"], rows)}\n`;
 }
 
 function secrets() {

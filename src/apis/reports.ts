@@ -89,12 +89,19 @@ export class Reports implements Service {
     const nowMs = performance.now();
     this.retireGone(nowMs);
     const apis = [...this.known.values()].flatMap(({ report }) => report.apis);
-    const recent = [...this.known.values()].filter(({ atMs }) => nowMs - atMs < IN_FLIGHT_MS);
-    const present = recent.flatMap(({ report }) => report.apis);
     const tallies = new Map(this.gone);
     for (const { name, tally } of apis) addTally(tallies, name, tally);
+    return { tallies, ...this.underWay(nowMs) };
+  }
+
+  /** Requests in flight, and those of them that wait for a replica, by API. */
+  underWay(nowMs = performance.now()): {
+    inFlight: ReadonlyMap<string, number>;
+    waiting: ReadonlyMap<string, number>;
+  } {
+    const recent = [...this.known.values()].filter(({ atMs }) => nowMs - atMs < IN_FLIGHT_MS);
+    const present = recent.flatMap(({ report }) => report.apis);
     return {
-      tallies,
       inFlight: sumBy(present, (api) => api.in_flight),
       waiting: sumBy(present, (api) => api.waiting),
     };

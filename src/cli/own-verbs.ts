@@ -20,6 +20,7 @@ export function addOwnVerbs(program: Command, run: RunVerb, version: string): vo
     .option("--key <id>", "only by this key, or this subject of a token")
     .option("--since <duration>", "not older than this, such as 1h")
     .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
+  addSeriesVerb(program, run);
   addBackupVerbs(program, run);
   program
     .command("doctor")
@@ -63,6 +64,18 @@ function addExportVerbs(program: Command, run: RunVerb, version: string): void {
     .option("--database-secret <name>", "Secret whose key `url` is the URL of a PostgreSQL database")
     .action((options) =>
       run(async (context) => (await import("./kubernetes/export.ts")).exportKubernetes(context, options)),
+    );
+}
+
+function addSeriesVerb(program: Command, run: RunVerb): void {
+  program
+    .command("series [api] [job]")
+    .description("plot requests, times, replicas and batches of an API, a job, or the server")
+    .option("--metric <names>", "only these, separated by commas (default: those that have values)")
+    .option("--since <duration>", "not older than this, such as 24h", "1h")
+    .option("--step <seconds>", "seconds of each value, such as 60 or 3600 (default: what fits the range)")
+    .action((api, job, options) =>
+      run(async (context) => (await import("./dashboard/series.ts")).showSeries(context, api, job, options)),
     );
 }
 

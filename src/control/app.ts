@@ -14,6 +14,7 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { backupRoutes } from "./backups.ts";
+import { type SeriesRoutesDeps, seriesRoutes } from "./dashboard/series.ts";
 import { docsRoutes } from "./docs.ts";
 import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
@@ -32,7 +33,8 @@ export interface ControlDeps
     ApplicationRoutesDeps,
     JobRoutesDeps,
     QueueRoutesDeps,
-    HealthRoutesDeps {
+    HealthRoutesDeps,
+    SeriesRoutesDeps {
   log: Log;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
@@ -96,6 +98,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", apiRoutes(deps));
   app.route("/", applicationRoutes(deps));
   app.route("/", metricsRoutes(deps));
+  app.route("/", seriesRoutes(deps));
   app.route("/", queueRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);

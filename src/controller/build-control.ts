@@ -25,6 +25,7 @@ import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
 import { describeFullDisk } from "../observe/disk-space.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
+import type { SeriesRecorder } from "../series/recorder.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
@@ -60,6 +61,7 @@ export function buildControl(
     reports: Reports;
     routes: RoutePublisher;
     audit: Audit;
+    recorder: SeriesRecorder;
   },
 ): RequestListener {
   const { dataDir, controlListen, machine } = options;
@@ -88,6 +90,7 @@ export function buildControl(
     }),
     loop: new LoopDelayMeter({ isBusy: () => rooms.jobs.isBusy }),
     queues: new Queues(db),
+    series: { db, recorder: rooms.recorder },
     submitPriorityMax: options.submitPriorityMax,
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
@@ -118,9 +121,10 @@ export function buildInternal(
     reports: Reports;
     routes: RoutePublisher;
     keyUse: KeyUse;
+    recorder: SeriesRecorder;
   },
 ): RequestListener {
-  const { replicas, autoscaling, reports, routes, keyUse } = rooms;
+  const { replicas, autoscaling, reports, routes, keyUse, recorder } = rooms;
   const app = internalApp({
     snapshots: {
       whole: () => routes.whole,
@@ -139,6 +143,7 @@ export function buildInternal(
         );
       autoscaling.report(report.gateway, new Map(report.apis.map((api) => [api.name, api.in_flight])));
       await reports.take(report);
+      recorder.sample();
     },
   });
   return listenerOf(app);

@@ -26,6 +26,7 @@ import { applicationDeploy, buildApplications } from "./build-applications.ts";
 import { buildAudit, buildControl, buildInternal, buildKeys, buildKeyUse } from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
+import { buildSeries } from "./build-series.ts";
 import { type ControllerOptions, type Infrastructure, openInfrastructure } from "./infrastructure.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
 
@@ -67,16 +68,10 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const capabilities = buildCapabilities(infrastructure, routes, left.replicas);
   const replicas = buildReplicas(infrastructure, capabilities, left.replicas);
   const { log, workerDeps } = infrastructure;
-  const sweep = {
-    db: workerDeps.db,
-    log,
-    environments: workerDeps.environments,
-    keepMs: options.keepEnvironments,
-  };
-  const afterwards = () => sweepEnvironments(sweep);
-  const projects = new ProjectSweep({ db: workerDeps.db, log, dataDir, afterwards });
+  const projects = buildProjectSweep(infrastructure);
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
+  const recorder = buildSeries(infrastructure, { replicas, reports });
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
   const retention = buildRetention(infrastructure, jobs);
@@ -99,11 +94,14 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
-    buildControl(infrastructure, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
+    buildControl(infrastructure, {
+      ...{ apis, applications, jobs, keys, replicas },
+      ...{ reports, routes, audit, recorder },
+    }),
   );
   const internal = new ControlServer(
     internalSocket(options.runtimeDir),
-    buildInternal(infrastructure, { replicas, autoscaling, reports, routes, keyUse }),
+    buildInternal(infrastructure, { replicas, autoscaling, reports, routes, keyUse, recorder }),
   );
   const services = [
     routes,
@@ -115,6 +113,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     replicas,
     autoscaling,
     reports,
+    recorder,
     outbox,
     retention,
     projects,
@@ -126,6 +125,13 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     new RuntimeWatch({ log: infrastructure.log, servers: [internal, control], replicas, apis }),
   ];
   return { services, replicas };
+}
+
+function buildProjectSweep({ log, options, workerDeps }: Infrastructure): ProjectSweep {
+  const { db, environments } = workerDeps;
+  const sweep = { db, log, environments, keepMs: options.keepEnvironments };
+  const afterwards = () => sweepEnvironments(sweep);
+  return new ProjectSweep({ db, log, dataDir: options.dataDir, afterwards });
 }
 
 async function stopController(

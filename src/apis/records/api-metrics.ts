@@ -1,11 +1,13 @@
 /**
  * The numbers of `quern get`: requests by status, their average time, predictions by class. They are stored as a few
  * rows per hour, so that no restart loses any. The last totals of each gateway are stored too, and only their growth is
- * added.
+ * added. The series (src/series/) get the same growth in the same transaction.
  */
 import { METRICS_KEPT_MS } from "../../contracts/limits/predictions.ts";
 import { emptyTally, finite, type Report, type Tally } from "../../contracts/reports.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
+import { forgetApiSeries } from "../../series/forget-series.ts";
+import { addRequests } from "../../series/request-rows.ts";
 
 export interface ApiMetricsView {
   requests: { "2xx": number; "4xx": number; "5xx": number };
@@ -53,6 +55,8 @@ export async function addReport(
     for (const { name, tally } of apis)
       for (const grown of growth(tally, before.get(name) ?? emptyTally()))
         await addRow(tx, name, hour, grown);
+    const grown = apis.map(({ name: api, tally }) => ({ api, now: tally, before: before.get(api) }));
+    await addRequests(tx, grown, now.getTime() / 1000);
     await tx.run(
       "INSERT INTO gateway_totals (gateway, totals_json, reported_time) VALUES (?, ?, ?) ON CONFLICT (gateway) DO UPDATE SET totals_json = excluded.totals_json, reported_time = excluded.reported_time",
       [gateway, talliesText, now.toISOString()],
@@ -93,6 +97,7 @@ export async function readMetrics(db: Database, api: string): Promise<ApiMetrics
 
 export async function forgetMetrics(tx: Statements, api: string): Promise<void> {
   await tx.run("DELETE FROM api_metrics WHERE api_name = ?", [api]);
+  await forgetApiSeries(tx, api);
 }
 
 /** Removes numbers that are older than two weeks, and gateways that have not reported for a day. */

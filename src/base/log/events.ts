@@ -53,6 +53,7 @@ export const LOG_EVENTS = {
   runtime_directory_made_again: "somebody removed the directory of the sockets; it was created again",
   runtime_directory_gone: "the directory of the sockets cannot be created again",
   metrics_not_saved: "the counts of a gateway could not be saved; they are sent again",
+  series_not_saved: "the levels of a minute, or the batches of jobs, could not be saved in the series yet",
   metrics_unreadable: "the metrics of an API could not be read, and are missing",
   key_use_not_saved: "the last use of keys could not be saved yet",
   outbox_unreadable: "dead letters for SQS wait, because they cannot be read",

@@ -4,6 +4,7 @@
  */
 import { IDEMPOTENCY_KEPT_MS } from "../../contracts/limits/submissions.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
+import { forgetJobSeries } from "../../series/forget-series.ts";
 import type { JobRow } from "../records/job-rows.ts";
 
 const HAS_API = "EXISTS (SELECT 1 FROM apis WHERE apis.name = jobs.api_name)";
@@ -37,6 +38,7 @@ export async function forgetJob(db: Database, jobId: string, before: readonly st
   await db.transaction(async (tx) => {
     const job = await first<Forgotten>(tx, find, [jobId, ...before]);
     if (job === undefined) return;
+    await forgetJobSeries(tx, job.api_name, jobId);
     for (const table of ROWS_WITH_THE_RECORD) await tx.run(`DELETE FROM ${table} WHERE job_id = ?`, [jobId]);
     if (job.has_api === 0) await forgetApi(tx, job.api_name);
   });

@@ -2,7 +2,9 @@
  * How long jobs took, for the metrics: from the submission, or the start of the round, to the end. Each end is counted in
  * its own commit, so that nobody reads all jobs to know it, and no count is lost with a record.
  */
+import { wallMs } from "../../base/clock.ts";
 import type { Database, Statements } from "../../database/database.ts";
+import { countLastBatches } from "../../series/batch-rows.ts";
 import { setTerminal } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { countEnded } from "../records/job-totals.ts";
@@ -28,6 +30,7 @@ export function endCounted(db: Database, jobId: string, endTime: string): Promis
     const job = (await jobById(tx, jobId))!;
     await countDuration(tx, job);
     await countEnded(tx, job, 1);
+    await countLastBatches(tx, jobId, wallMs() / 1000);
     return job;
   });
 }

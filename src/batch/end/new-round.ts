@@ -15,6 +15,7 @@ import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
+import { continueCounting } from "../../series/batch-rows.ts";
 import { isReopened, type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
 import { forgetBatches } from "../records/batch-rows.ts";
@@ -90,6 +91,7 @@ export class NewRounds {
       const job = await endedJob(tx, jobId);
       const apiPausedTime = await this.assertDeployed(tx, job.api_name);
       await countEnded(tx, job, -1);
+      await continueCounting(tx, jobId);
       await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
     });
   }

@@ -6,6 +6,7 @@ import { QUANTITY_MAX_TEXT } from "../config/scalars.ts";
 import type { ErrorCode } from "../errors.ts";
 import * as authorization from "../limits/authorization.ts";
 import * as configuration from "../limits/configuration.ts";
+import * as database from "../limits/database.ts";
 import * as eventLoop from "../limits/event-loop.ts";
 import * as inputFiles from "../limits/input-files.ts";
 import * as jobs from "../limits/jobs.ts";
@@ -105,6 +106,7 @@ const REQUESTS: readonly LimitRow[] = [
     status: 408,
   },
   invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
+  invalid("steps of a series", String(database.SERIES_POINTS_MAX)),
   invalid(
     "`Idempotency-Key`",
     `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,

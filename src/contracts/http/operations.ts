@@ -10,6 +10,7 @@ import { KEY_OPERATIONS } from "./key-operations.ts";
 import type { Operation } from "./operation.ts";
 import { QUEUE_OPERATIONS } from "./queue-operations.ts";
 import { ROUND_OPERATIONS } from "./round-operations.ts";
+import { SERIES_OPERATIONS } from "./series-operations.ts";
 import { SERVER_OPERATIONS } from "./server-operations.ts";
 
 export const OPERATIONS: readonly Operation[] = [
@@ -19,5 +20,6 @@ export const OPERATIONS: readonly Operation[] = [
   ...API_OPERATIONS,
   ...KEY_OPERATIONS,
   ...SERVER_OPERATIONS,
+  ...SERIES_OPERATIONS,
   ...APPLICATION_OPERATIONS,
 ];

@@ -43,3 +43,15 @@ export const DATABASE_LEAVING_MS = 3_000;
 export const DATABASE_HANGS_MS = 3_000;
 /** How long a start waits for the session of a former controller: after a kill -9 it ends within its statement. */
 export const DATABASE_TAKEN_WAIT_MS = 30_000;
+
+/** The series behind the plots (docs/contract/operations.md#series): minutes for a day, hours for two weeks. */
+export const MINUTES_KEPT_S = 86_400;
+export const HOURS_KEPT_S = 14 * 86_400;
+/** The points of a series in one response: with all metrics 200 KB. */
+export const SERIES_POINTS_MAX = 1_500;
+/** Without `step` there are at most so many points: as many as a plot has room for. */
+export const SERIES_POINTS_DEFAULT = 400;
+/** Series whose minutes of an hour become one row in the same commit: 1,200 rows, 20 ms. */
+export const SERIES_ROLLED_AT_ONCE = 20;
+/** Old rows of series that one statement deletes. */
+export const SERIES_DELETED_AT_ONCE = 500;

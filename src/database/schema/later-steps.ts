@@ -1,5 +1,6 @@
 /** The steps after those in schema-steps.ts, under the same rules. */
 import type { SchemaStep } from "./schema-step.ts";
+import { SERIES_STEP } from "./series-step.ts";
 
 export const LATER_STEPS: readonly SchemaStep[] = [
   [
@@ -83,4 +84,5 @@ export const LATER_STEPS: readonly SchemaStep[] = [
   ],
   // Paused jobs count towards the limit of unfinished ones.
   ["CREATE INDEX jobs_paused_by_api ON jobs (api_name) WHERE paused IS NOT NULL AND end_time IS NULL"],
+  SERIES_STEP,
 ];

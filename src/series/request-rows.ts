@@ -1,0 +1,51 @@
+/** The rows of requests: their number, their errors, how long they took and waited. Written with each gateway's report. */
+import { emptyTally, type Tally } from "../contracts/reports.ts";
+import type { Statements } from "../database/database.ts";
+import { DURATION_COLUMNS, growthOf, WAIT_COLUMNS } from "./buckets.ts";
+import { minuteOf } from "./steps.ts";
+
+export const REQUEST_COUNTS = ["requests", "errors", ...DURATION_COLUMNS, ...WAIT_COLUMNS];
+const ADDED = REQUEST_COUNTS.map((name) => `${name} = series_requests.${name} + excluded.${name}`).join(", ");
+const PLACES = REQUEST_COUNTS.map(() => "?").join(", ");
+const ADD = `INSERT INTO series_requests (api_name, at_s, step_s, ${REQUEST_COUNTS.join(", ")})
+  VALUES (?, ?, 60, ${PLACES}) ON CONFLICT (api_name, at_s, step_s) DO UPDATE SET ${ADDED}`;
+
+/** An API's totals at a gateway now, and at its last report. */
+export interface Grown {
+  api: string;
+  now: Tally;
+  before: Tally | undefined;
+}
+
+/**
+ * Adds what came since the last report to the rows of this minute: of each API, and of all together. In the transaction
+ * that counts the report for `quern get`, so the two never differ. A deleted API gets no row.
+ */
+export async function addRequests(tx: Statements, grown: readonly Grown[], nowS: number): Promise<void> {
+  const counts = grown.flatMap((one) => {
+    const each = countsOf(one);
+    return each.some((count) => count > 0) ? [{ api: one.api, each }] : [];
+  });
+  if (counts.length === 0) return;
+  const rows = await tx.all<{ name: string }>("SELECT name FROM apis");
+  const deployed = new Set(rows.map(({ name }) => name));
+  const sums = REQUEST_COUNTS.map(() => 0);
+  for (const { api, each } of counts) {
+    if (!deployed.has(api)) continue;
+    for (const [at, count] of each.entries()) sums[at]! += count;
+    await tx.run(ADD, [api, minuteOf(nowS), ...each]);
+  }
+  if (sums.some((count) => count > 0)) await tx.run(ADD, ["", minuteOf(nowS), ...sums]);
+}
+
+/** In the order of the columns. */
+function countsOf({ now, before = emptyTally() }: Grown): number[] {
+  const answered = (status: string) =>
+    Math.max(0, (now.answers[status] ?? 0) - (before.answers[status] ?? 0));
+  return [
+    answered("2xx") + answered("4xx") + answered("5xx"),
+    answered("5xx"),
+    ...growthOf(now.duration, before.duration),
+    ...growthOf(now.wait, before.wait),
+  ];
+}
