@@ -2,6 +2,7 @@
  * The rows of batches. Jobs count their batches durably in their own rows; `series_counted` says how much of that is in
  * the series. Both change in one transaction, so a kill at any time loses no batch and counts none twice.
  */
+import { SERIES_COUNTED_AT_ONCE } from "../contracts/limits/database.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { minuteOf } from "./steps.ts";
 
@@ -20,19 +21,20 @@ const GROWTH = `SELECT j.job_id, j.api_name, j.succeeded - COALESCE(c.succeeded,
 const ADD = `INSERT INTO series_batches (api_name, job_id, at_s, step_s, succeeded, failed) VALUES (?, ?, ?, 60, ?, ?)
   ON CONFLICT (api_name, job_id, at_s, step_s) DO UPDATE SET succeeded = series_batches.succeeded + excluded.succeeded,
     failed = series_batches.failed + excluded.failed`;
+const COUNT = `INSERT INTO series_counted (job_id, succeeded, failed) VALUES (?, ?, ?)
+  ON CONFLICT (job_id) DO UPDATE SET succeeded = series_counted.succeeded + excluded.succeeded,
+    failed = series_counted.failed + excluded.failed`;
 
-/** Adds what the jobs in progress have counted since the last call to the minute of `timeS`. */
+/** Adds what the jobs in progress have counted since the last call to the minute of `timeS`, some jobs in each commit. */
 export async function countBatches(db: Database, timeS: number): Promise<void> {
-  if ((await uncounted(db, {})).length === 0) return;
-  await db.transaction(async (tx) => {
-    for (const growth of await uncounted(tx, {})) await add(tx, growth, timeS);
-  });
+  const some = `${GROWTH} AND j.end_time IS NULL LIMIT ${SERIES_COUNTED_AT_ONCE}`;
+  for (let left = await db.all<Growth>(some); left.length > 0; left = await db.all<Growth>(some))
+    await db.transaction(async (tx) => addAll(tx, await tx.all<Growth>(some), timeS));
 }
 
 /** In the transaction that ends a job: its counts are final. */
 export async function countLastBatches(tx: Statements, jobId: string, timeS: number): Promise<void> {
-  const growth = await first<Growth>(tx, `${GROWTH} AND j.job_id = ?`, [jobId]);
-  if (growth !== undefined) await add(tx, growth, timeS);
+  await addAll(tx, await tx.all<Growth>(`${GROWTH} AND j.job_id = ?`, [jobId]), timeS);
   await tx.run("DELETE FROM series_counted WHERE job_id = ?", [jobId]);
 }
 
@@ -60,18 +62,22 @@ export function uncounted(
   return db.all(`${GROWTH} AND j.end_time IS NULL ${condition}`, params);
 }
 
-/** In the rows of the job, of its API unless that is deleted, and of all. */
-async function add(tx: Statements, growth: Growth, timeS: number): Promise<void> {
-  const { job_id, api_name, succeeded, failed } = growth;
-  const counts = [minuteOf(timeS), succeeded, failed];
-  const api = await first(tx, "SELECT name FROM apis WHERE name = ?", [api_name]);
-  await tx.run(ADD, [api_name, job_id, ...counts]);
-  if (api !== undefined) await tx.run(ADD, [api_name, "", ...counts]);
-  await tx.run(ADD, ["", "", ...counts]);
-  await tx.run(
-    `INSERT INTO series_counted (job_id, succeeded, failed) VALUES (?, ?, ?)
-     ON CONFLICT (job_id) DO UPDATE SET succeeded = series_counted.succeeded + excluded.succeeded,
-       failed = series_counted.failed + excluded.failed`,
-    [job_id, succeeded, failed],
-  );
+/** To the rows of the jobs, of their APIs unless these are deleted, and of all. */
+async function addAll(tx: Statements, grown: readonly Growth[], timeS: number): Promise<void> {
+  if (grown.length === 0) return;
+  const sums = new Map<string, { succeeded: number; failed: number }>();
+  const minuteS = minuteOf(timeS);
+  for (const { job_id, api_name, succeeded, failed } of grown) {
+    await tx.run(ADD, [api_name, job_id, minuteS, succeeded, failed]);
+    await tx.run(COUNT, [job_id, succeeded, failed]);
+    for (const api of [api_name, ""]) {
+      const sum = sums.get(api) ?? { succeeded: 0, failed: 0 };
+      sums.set(api, { succeeded: sum.succeeded + succeeded, failed: sum.failed + failed });
+    }
+  }
+  for (const [api, { succeeded, failed }] of sums) {
+    const isDeployed =
+      api === "" || (await first(tx, "SELECT name FROM apis WHERE name = ?", [api])) !== undefined;
+    if (isDeployed) await tx.run(ADD, [api, "", minuteS, succeeded, failed]);
+  }
 }

@@ -11,7 +11,7 @@ export class CountedSteps {
   private readonly window: Window;
   private readonly nowS: number;
   private readonly firstS: number;
-  private readonly sums = new Map<number, Map<string, number>>();
+  private readonly sums = new Map<number, CountRow>();
 
   constructor(window: Window, { knownFromS, nowS }: { knownFromS: number; nowS: number }) {
     this.window = window;
@@ -20,11 +20,10 @@ export class CountedSteps {
   }
 
   add(rows: readonly CountRow[]): void {
-    for (const { start_s, ...counts } of rows) {
-      const startS = startOf(start_s, this.window.stepS);
-      const sums = this.sums.get(startS) ?? new Map<string, number>();
-      this.sums.set(startS, sums);
-      for (const [name, count] of Object.entries(counts)) sums.set(name, (sums.get(name) ?? 0) + count);
+    for (const row of rows) {
+      const startS = startOf(row.start_s, this.window.stepS);
+      const known = this.sums.get(startS);
+      this.sums.set(startS, known === undefined ? row : together(known, row));
     }
   }
 
@@ -33,7 +32,7 @@ export class CountedSteps {
     return timesOf(this.window).map((startS) => {
       if (startS < this.firstS || startS > this.nowS) return null;
       const sums = this.sums.get(startS);
-      return read((name) => sums?.get(name) ?? 0, startS);
+      return read((name) => sums?.[name] ?? 0, startS);
     });
   }
 
@@ -48,4 +47,11 @@ export class CountedSteps {
   total(name: string): number {
     return this.each((sum) => sum(name)).reduce<number>((total, count) => total + (count ?? 0), 0);
   }
+}
+
+function together(one: CountRow, other: CountRow): CountRow {
+  const sums: CountRow = { ...one };
+  for (const [name, count] of Object.entries(other))
+    if (name !== "start_s") sums[name] = (sums[name] ?? 0) + count;
+  return sums;
 }

@@ -8,7 +8,7 @@ import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { every } from "../base/loop/pulse.ts";
 import type { Service } from "../base/service.ts";
-import type { Database } from "../database/database.ts";
+import { type Database, unavailabilityOf } from "../database/database.ts";
 import { countBatches } from "./batch-rows.ts";
 import { newestLevels, saveLevels } from "./level-rows.ts";
 import { isNews, type LevelRow, type Levels, levelsOf, rowOf, UNKNOWN, withSample } from "./levels.ts";
@@ -35,6 +35,11 @@ interface Minute {
 
 export class SeriesRecorder implements Service {
   private readonly deps: RecorderDeps;
+  /** Waits while it cannot be reached: the minutes come later, in order. */
+  private readonly db: Database;
+  private readonly leaving = new AbortController();
+  /** The server stops without its database: what is left is lost. */
+  private hasGivenUp = false;
   private readonly nowMs: () => number;
   private readonly minutes = new Map<string, Minute>();
   /** Rows of the last minute that are being written. */
@@ -47,15 +52,16 @@ export class SeriesRecorder implements Service {
 
   constructor(deps: RecorderDeps) {
     this.deps = deps;
+    this.db = deps.db.patient?.(this.leaving.signal) ?? deps.db;
     this.nowMs = deps.nowMs ?? wallMs;
     this.minuteS = minuteOf(this.nowMs() / 1000);
   }
 
   async start(): Promise<void> {
-    const rows = await newestLevels(this.deps.db);
+    const rows = await newestLevels(this.db);
     for (const [api, row] of rows) this.minutes.set(api, { saved: levelsOf(row), row });
     // Since when there are series, also if the server is killed in its first minute.
-    if (!rows.has("")) await saveLevels(this.deps.db, [["", rowOf(this.minuteS, UNKNOWN)]]);
+    if (!rows.has("")) await saveLevels(this.db, [["", rowOf(this.minuteS, UNKNOWN)]]);
     this.end = every(SAMPLE_EVERY_MS, "the series", () => this.sample());
     this.sample();
   }
@@ -66,6 +72,7 @@ export class SeriesRecorder implements Service {
     this.sample();
     this.end();
     this.end = undefined;
+    this.leaving.abort();
     for (const minute of this.minutes.values()) minute.row = withSample(minute.row, UNKNOWN);
     await this.idle();
     await this.turn(this.minuteS, this.news());
@@ -121,7 +128,8 @@ export class SeriesRecorder implements Service {
 
   /** Writes the rows of a minute, and counts its batches. If that fails, a later minute has the levels. */
   private async turn(endedS: number, rows: [string, LevelRow][]): Promise<void> {
-    const { db, log } = this.deps;
+    const { db } = this;
+    if (this.hasGivenUp) return;
     try {
       this.writing = rows;
       if (rows.length > 0) await saveLevels(db, rows);
@@ -135,7 +143,8 @@ export class SeriesRecorder implements Service {
       await pruneSeries(db, this.minuteS, () => this.end === undefined);
       this.prunedS = hourS;
     } catch (error) {
-      log.error(
+      this.hasGivenUp = this.leaving.signal.aborted && unavailabilityOf(error) !== undefined;
+      this.deps.log.error(
         { event: "series_not_saved", err: error as Error },
         "the series could not be saved; a later minute has them",
       );

@@ -53,5 +53,7 @@ export const SERIES_POINTS_MAX = 1_500;
 export const SERIES_POINTS_DEFAULT = 400;
 /** Series whose minutes of an hour become one row in the same commit: 1,200 rows, 20 ms. */
 export const SERIES_ROLLED_AT_ONCE = 20;
+/** Jobs whose batches go into the series in the same commit: 500 statements, 5 ms. */
+export const SERIES_COUNTED_AT_ONCE = 250;
 /** Old rows of series that one statement deletes. */
 export const SERIES_DELETED_AT_ONCE = 500;
