@@ -15,6 +15,7 @@ import { emptyTally, type Report } from "../../src/contracts/reports.ts";
 import type { Database } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
+import { SERIES_STEP } from "../../src/database/schema/series-step.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { countBatches } from "../../src/series/batch-rows.ts";
 import { newestLevels, saveLevels } from "../../src/series/level-rows.ts";
@@ -168,6 +169,18 @@ describe.each([
       expect(await db.all("SELECT * FROM series_counted")).toEqual([]);
     },
   );
+
+  it.runIf(isHere)("begins with what jobs count after the update to this release", async () => {
+    await newJob("j0", "former");
+    await settle("j0", 7, 2);
+    // As of an older release, in which nothing counted it.
+    await db.run("DELETE FROM series_counted");
+    await db.run((SERIES_STEP as readonly string[]).at(-1)!);
+    await settle("j0", 1, 0);
+    const { totals } = await read({ job: "j0", metrics: [], from: minute(-30) }, minute(0) + 1);
+    expect(totals).toEqual({ batches: 1, failed_batches: 0 });
+    await endJob("j0");
+  });
 
   it.runIf(isHere)("turns minutes into hours after a day, and keeps hours for two weeks", async () => {
     await deploy("old");
