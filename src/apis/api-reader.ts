@@ -114,6 +114,12 @@ export class ApiReader {
     return stateOf(outline, this.replicas.group(outline.name), this.longInstallation(outline));
   }
 
+  /** For how long the packages of a version are being installed; undefined if they are not. */
+  installingMsOf(version: AnyVersion): number | undefined {
+    const { user } = outlineOf(version);
+    return user === undefined ? undefined : this.installingMs(user);
+  }
+
   /** What to say about an installation that takes long. */
   private longInstallation({ user }: ApiOutline): string | undefined {
     const forMs = user === undefined ? undefined : this.installingMs(user);

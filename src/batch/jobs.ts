@@ -10,8 +10,10 @@ import { CONTINUED_AT_ONCE } from "../contracts/limits/jobs.ts";
 import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
-import type { JobDeps } from "./job-deps.ts";
+import type { JobApi, JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
+import { type QueueCounts, queueCounts } from "./letters/queue-counts.ts";
+import { type JobLook, lookAt } from "./look-at-job.ts";
 import { Pauses } from "./pauses.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { CheckPlaces } from "./places/check-places.ts";
@@ -107,6 +109,22 @@ export class Jobs implements Service {
   /** Describes in a sentence what a job in progress waits for. `withNames` names other APIs and their jobs. */
   waiting(jobId: string, withNames: boolean): string | undefined {
     return this.runs.of(jobId)?.waiting(withNames);
+  }
+
+  /** What a job in progress does at this moment; undefined if it has no run here. */
+  look(jobId: string): JobLook | undefined {
+    const run = this.runs.of(jobId);
+    return run === undefined ? undefined : lookAt(run, performance.now());
+  }
+
+  /** The last errors of queues that do not respond are in the logs; here are the messages that wait for one. */
+  waitingLetters(queue: string): Promise<QueueCounts> {
+    return queueCounts(this.deps.db, queue);
+  }
+
+  /** The compute of one worker of a job, and how long it may start; undefined if its version is gone. */
+  async apiOf({ api_name, api_id }: JobRow): Promise<JobApi | undefined> {
+    return this.deps.findApi(api_name, api_id).catch(() => undefined);
   }
 
   /** Of each API with a job that waits for its first worker: since when the first of them does. */

@@ -14,7 +14,9 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { backupRoutes } from "./backups.ts";
+import { explainRoutes } from "./dashboard/explain.ts";
 import { docsRoutes } from "./docs.ts";
+import type { ExplainDeps } from "./explain/explain-deps.ts";
 import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
@@ -32,7 +34,8 @@ export interface ControlDeps
     ApplicationRoutesDeps,
     JobRoutesDeps,
     QueueRoutesDeps,
-    HealthRoutesDeps {
+    HealthRoutesDeps,
+    ExplainDeps {
   log: Log;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
@@ -97,6 +100,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", applicationRoutes(deps));
   app.route("/", metricsRoutes(deps));
   app.route("/", queueRoutes(deps));
+  app.route("/", explainRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;

@@ -19,6 +19,7 @@ import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
+import type { RecentTraffic } from "../control/explain/recent-traffic.ts";
 import { ReadsInTurn } from "../control/requests/reads-in-turn.ts";
 import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../database/key-rows.ts";
 import type { Applications } from "../legacy/applications.ts";
@@ -27,7 +28,7 @@ import { describeFullDisk } from "../observe/disk-space.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
+import { accountFacts, databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
 
 export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
   return new KeyUse({ save: (ids, time) => saveKeyUse(db, ids, time), log });
@@ -58,6 +59,7 @@ export function buildControl(
     keys: Keys;
     replicas: Replicas;
     reports: Reports;
+    recent: RecentTraffic;
     routes: RoutePublisher;
     audit: Audit;
   },
@@ -70,6 +72,8 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
     waitingForCompute: () => waitingFor(account),
+    account: () => accountFacts(account),
+    memoryOfWorkers: () => workerDeps.engine.memoryInUse(),
     ...{ parentPid: options.parentPid, dataDir, certificate: options.tls?.cert },
     databaseBytes: () => databaseBytes(dataDir, options.database === undefined ? undefined : db),
     workersInMemory: () => workersInMemory(db, workerDeps.engine),

@@ -19,6 +19,7 @@ import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-wo
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";
+import { RecentTraffic } from "../control/explain/recent-traffic.ts";
 import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
@@ -59,7 +60,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   };
 }
 
-/** Builds all rooms, and lists them as services in the order of their start. */
+/** Builds all rooms, and lists them as services in the order of their start. Long: some lines for each room. */
 function buildServices(infrastructure: Infrastructure, left: FormerWorkers, roots: readonly LocalRoot[]) {
   const { db, options } = infrastructure;
   const { dataDir } = options;
@@ -77,6 +78,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const projects = new ProjectSweep({ db: workerDeps.db, log, dataDir, afterwards });
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
+  const recent = new RecentTraffic(reports);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
   const retention = buildRetention(infrastructure, jobs);
@@ -99,7 +101,17 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
-    buildControl(infrastructure, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
+    buildControl(infrastructure, {
+      apis,
+      applications,
+      jobs,
+      keys,
+      replicas,
+      reports,
+      recent,
+      routes,
+      audit,
+    }),
   );
   const internal = new ControlServer(
     internalSocket(options.runtimeDir),
@@ -115,6 +127,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     replicas,
     autoscaling,
     reports,
+    recent,
     outbox,
     retention,
     projects,

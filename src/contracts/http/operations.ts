@@ -5,6 +5,7 @@
 
 import { API_OPERATIONS } from "./api-operations.ts";
 import { APPLICATION_OPERATIONS } from "./application-operations.ts";
+import { EXPLAIN_OPERATIONS } from "./explain-operations.ts";
 import { JOB_OPERATIONS } from "./job-operations.ts";
 import { KEY_OPERATIONS } from "./key-operations.ts";
 import type { Operation } from "./operation.ts";
@@ -20,4 +21,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...KEY_OPERATIONS,
   ...SERVER_OPERATIONS,
   ...APPLICATION_OPERATIONS,
+  ...EXPLAIN_OPERATIONS,
 ];
