@@ -17,7 +17,7 @@ import {
   type Tally,
 } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
-import { addReport, pruneMetrics } from "./records/api-metrics.ts";
+import { addReport, pruneMetrics, savedTotals } from "./records/api-metrics.ts";
 
 /** A gateway that has not reported for this long is gone; its totals stay in the sum. */
 const GONE_AFTER_MS = 180_000;
@@ -41,6 +41,8 @@ export class Reports implements Service {
   /** The newest report of each gateway whose numbers wait for the write before. */
   private readonly waiting = new Map<string, Known>();
   private timer: NodeJS.Timeout | undefined;
+  /** What each gateway had counted before this controller started. */
+  private before: ReadonlyMap<string, [string, Tally][]> = new Map();
 
   constructor(db: Database, log: Log) {
     this.db = db;
@@ -48,6 +50,7 @@ export class Reports implements Service {
   }
 
   async start(): Promise<void> {
+    this.before = await savedTotals(this.db);
     this.timer = setInterval(
       () => inBackground(this.write(() => pruneMetrics(this.db, new Date(wallMs())))),
       METRICS_PRUNE_EVERY_MS,
@@ -98,6 +101,14 @@ export class Reports implements Service {
       inFlight: sumBy(present, (api) => api.in_flight),
       waiting: sumBy(present, (api) => api.waiting),
     };
+  }
+
+  /** What the gateways that are there had counted before this controller started, by API. */
+  totalsBefore(): ReadonlyMap<string, Tally> {
+    const tallies = new Map<string, Tally>();
+    for (const gateway of this.known.keys())
+      for (const [name, tally] of this.before.get(gateway) ?? []) addTally(tallies, name, tally);
+    return tallies;
   }
 
   /** The event loop delay of each gateway. */

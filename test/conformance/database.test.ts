@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addReport, readMetrics } from "../../src/apis/records/api-metrics.ts";
+import { addReport, readMetrics, savedTotals } from "../../src/apis/records/api-metrics.ts";
 import { endCounted, jobDurations } from "../../src/batch/end/job-durations.ts";
 import {
   failedItems,
@@ -303,6 +303,7 @@ describe.each([
       await report(gateway, large, "2026-01-01T00:00:00Z");
       await report(`${gateway} later`, large, "2026-01-01T01:00:00Z");
     }
+    expect((await savedTotals(db)).size).toBeGreaterThan(0);
     expect(await readMetrics(db, "sums")).toMatchObject({
       requests: { "2xx": 12 },
       values: { count: 4, avg: most / 4, min: most, max: most },

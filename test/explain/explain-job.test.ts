@@ -1,10 +1,12 @@
 /** src/explain/job: from facts to findings, also about what is hard to make for real. */
 import { describe, expect, it } from "vitest";
+import { describeDelay } from "../../src/batch/workers/describe-delay.ts";
 import type { JobReason, JobStatus } from "../../src/contracts/jobs.ts";
 import { explainJob } from "../../src/explain/job/explain-job.ts";
 import type { JobFacts } from "../../src/explain/job/job-facts.ts";
 import { JOB, JOB_WORKER } from "../harness/facts.ts";
 
+const NOBODY = { count: 0, waiting: 0, apis: [] };
 const ended = (status: JobStatus, code: string, message = "because", more: Partial<JobReason> = {}) => ({
   ...{ status, phase: "none" as const, workers: [], ended: { tookS: 90 } },
   reason: { code, message, ...more },
@@ -28,7 +30,7 @@ const SITUATIONS: [string, string, Partial<JobFacts>, RegExp][] = [
   [
     "enqueue_turn",
     "info",
-    { ...enqueuing, phase: "preparing", waiting: "3 jobs of this API come before it" },
+    { ...enqueuing, phase: "preparing", waiting: "the job waits until it may be enqueued" },
     /waits for its turn/,
   ],
   [
@@ -122,6 +124,28 @@ describe("explainJob", () => {
     expect(explainJob({ ...JOB, ...facts, ...more }).findings.map(({ cause }) => cause)).toEqual([
       "all_well",
     ]);
+  });
+
+  it.each([
+    [{ before: 0, yielding: 0 }, "it is the next to get some"],
+    [{ before: 2, yielding: 0 }, "2 others come before it"],
+    [{ before: 0, yielding: 1 }, "1 worker of another job yields to it after the batch in hand"],
+  ])("says whose turn it is: %j", (delay, order) => {
+    const waiting = `1 worker waits for compute: each takes 2 CPU${describeDelay(delay, NOBODY, true)}`;
+    const { findings } = explainJob({ ...JOB, waiting, counts: counts({ pending: 1 }), need: cpus(2) });
+    expect(findings[0]!.evidence).toContain(order);
+  });
+
+  it("says that jobs of higher priority come first", () => {
+    const above = { count: 2, waiting: 1, apis: ["a"] };
+    const waiting = `1 worker waits for compute: x${describeDelay({ before: 1, yielding: 0 }, above, true)}`;
+    const { findings } = explainJob({ ...JOB, waiting, counts: counts({ pending: 1 }), need: cpus(2) });
+    expect(findings[0]!.evidence).toContain("2 jobs of higher priority come first (of API a)");
+  });
+
+  it("says only how many failed while nobody has counted their errors", () => {
+    const { findings } = explainJob({ ...JOB, failedBatches: 2 });
+    expect(findings[0]).toMatchObject({ cause: "batches_fail", command: "quern explain x j" });
   });
 
   it("quotes an error for the shell", () => {

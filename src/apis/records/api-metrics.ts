@@ -60,6 +60,14 @@ export async function addReport(
   });
 }
 
+/** The totals of each gateway as they were saved last, in pairs with the API's name. */
+export async function savedTotals(db: Database): Promise<Map<string, [string, Tally][]>> {
+  const rows = await db.all<{ gateway: string; totals_json: string }>(
+    "SELECT gateway, totals_json FROM gateway_totals",
+  );
+  return new Map(rows.map(({ gateway, totals_json }) => [gateway, JSON.parse(totals_json)]));
+}
+
 export async function readMetrics(db: Database, api: string): Promise<ApiMetricsView> {
   const rows = await db.all<Grown>(
     `SELECT kind, label, SUM(count) AS count, SUM(sum / ${ROWS_SUMMED_MAX}) AS sum, MIN(least) AS least, MAX(most) AS most

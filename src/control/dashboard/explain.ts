@@ -28,7 +28,8 @@ export function explainRoutes(deps: ExplainDeps): Hono {
 async function explainedJob(c: Context, deps: ExplainDeps): Promise<Explanation> {
   const { name } = await batchApi(c, deps, "read");
   const row = await deps.jobs.records.get(name, jobIdOf(c, name));
-  return explainJob(await jobFacts(deps, row, deps.shown.mayNameOthers(c)));
+  const mayNameOthers = deps.shown.mayNameOthers(c);
+  return explainJob(await jobFacts(deps, row, { mayNameOthers, countsFailures: true }));
 }
 
 /** Without its database the server still knows that this is what is wrong, and what its replicas do. */

@@ -106,13 +106,15 @@ async function jobsOf(deps: ExplainDeps, { name }: ApiState): Promise<ApiFacts["
   };
 }
 
+const OUTLINE = { mayNameOthers: true, countsFailures: false };
+
 /** What is wrong with the newest jobs, each with the name of its job. */
 async function newestJobs(deps: ExplainDeps, name: string): Promise<Finding[]> {
   const pages = deps.jobs.records.list(name, { limit: JOBS_EXPLAINED, before: undefined, status: undefined });
   const findings: Finding[] = [];
   for (let page = await pages.next(); !page.done; page = await pages.next())
     for (const row of page.value) {
-      const [first] = explainJob(await jobFacts(deps, row, true)).findings;
+      const [first] = explainJob(await jobFacts(deps, row, OUTLINE)).findings;
       if (first === undefined || first.severity === "info" || first.cause === "api_paused") continue;
       const title = `Job ${row.job_id}: ${first.title}`;
       findings.push({ ...first, title, command: `quern explain ${name} ${row.job_id}` });

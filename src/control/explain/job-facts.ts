@@ -11,8 +11,15 @@ import type { ExplainDeps } from "./explain-deps.ts";
 const FAILURE_GROUPS = 10;
 const SQS = /^arn:/;
 
-/** `mayNameOthers`: whether the caller may know which other APIs and jobs hold compute. */
-export async function jobFacts(deps: ExplainDeps, row: JobRow, mayNameOthers: boolean): Promise<JobFacts> {
+/**
+ * `mayNameOthers`: whether the caller may know which other APIs and jobs hold compute. `countsFailures`: by their
+ * errors, which takes a second for a million of them.
+ */
+export async function jobFacts(
+  deps: ExplainDeps,
+  row: JobRow,
+  { mayNameOthers, countsFailures }: { mayNameOthers: boolean; countsFailures: boolean },
+): Promise<JobFacts> {
   const { jobs } = deps;
   const isOver = row.end_time !== null;
   const look = isOver ? undefined : jobs.look(row.job_id);
@@ -30,7 +37,7 @@ export async function jobFacts(deps: ExplainDeps, row: JobRow, mayNameOthers: bo
     startupTimeoutS: startupS(api),
     timeout: timeoutOf(row, look),
     installingS: await installingS(deps, row, look),
-    failures: row.failed_batches > 0 ? await failuresOf(deps, row) : [],
+    failures: countsFailures && row.failed_batches > 0 ? await failuresOf(deps, row) : [],
     letters: await lettersOf(deps, row),
   };
 }

@@ -13,7 +13,8 @@ const SAMPLES = 10;
 
 interface Sample {
   atMs: number;
-  tallies: ReadonlyMap<string, Tally>;
+  /** Undefined at the start: gateways that outlived the former controller have not reported yet. */
+  tallies: ReadonlyMap<string, Tally> | undefined;
 }
 
 export interface Recent {
@@ -33,7 +34,7 @@ export class RecentTraffic implements Service {
   }
 
   async start(): Promise<void> {
-    this.samples = [{ atMs: performance.now(), tallies: new Map() }];
+    this.samples = [{ atMs: performance.now(), tallies: undefined }];
     this.end = every(SAMPLE_EVERY_MS, "recent requests", () => this.sample(performance.now()));
   }
 
@@ -56,10 +57,10 @@ export class RecentTraffic implements Service {
   /** What came to an API since the oldest sample. */
   of(name: string, nowMs = performance.now()): Recent {
     const { tallies, inFlight, waiting } = this.reports.totals();
-    const [oldest = { atMs: nowMs, tallies: new Map<string, Tally>() }] = this.samples;
-    const before = oldest.tallies.get(name) ?? emptyTally();
+    const [oldest] = this.samples;
+    const before = (oldest?.tallies ?? this.reports.totalsBefore()).get(name) ?? emptyTally();
     return {
-      seconds: (nowMs - oldest.atMs) / 1000,
+      seconds: (nowMs - (oldest?.atMs ?? nowMs)) / 1000,
       tally: grown(tallies.get(name) ?? emptyTally(), before),
       inFlight: inFlight.get(name) ?? 0,
       waiting: waiting.get(name) ?? 0,

@@ -29,6 +29,12 @@ export function explainJob(facts: JobFacts): Explanation {
   return explanation(about, findings, () => well(facts));
 }
 
+/** Only if it is worth a line: the first batches may take long, and there is no average yet. */
+function oldestInHand({ workers }: JobFacts): string | undefined {
+  const oldestS = Math.max(0, ...workers.map(({ busy }) => busy?.forS ?? 0));
+  return oldestS < 1 ? undefined : `the oldest batch in hand has run for ${duration(oldestS)}`;
+}
+
 /** Said while the job makes progress, and nothing needs anybody. */
 function well(facts: JobFacts): Finding | undefined {
   const { counts, total, succeeded: done, failedBatches, averageS, workersAsked } = facts;
@@ -43,6 +49,7 @@ function well(facts: JobFacts): Finding | undefined {
         ? "no batch has succeeded yet"
         : `a batch takes ${duration(averageS)} on average`,
       eta === undefined ? undefined : `it needs about ${duration(eta)} more`,
+      oldestInHand(facts),
     ],
   });
 }

@@ -27,8 +27,18 @@ export function failureFindings(facts: JobFacts): Finding[] {
   const { failures, failedAttempts, failedBatches } = facts;
   const [first] = failures;
   if (first !== undefined) return [dominating(facts, first)];
-  if (failedAttempts === 0 || failedBatches > 0 || facts.ended !== undefined) return [];
+  if (failedBatches > 0) return [uncounted(facts)];
+  if (failedAttempts === 0 || facts.ended !== undefined) return [];
   return [attemptsFail(facts)];
+}
+
+/** Nobody has counted their errors. */
+function uncounted({ apiName, jobId, failedBatches: failed, succeeded }: JobFacts): Finding {
+  const title = `${failed} of ${failed + succeeded} batches failed`;
+  return found("batches_fail", failed >= succeeded ? "error" : "warning", title, {
+    cure: "its own explanation says with which errors",
+    command: `quern explain ${apiName} ${jobId}`,
+  });
 }
 
 function dominating(facts: JobFacts, first: FailureFacts): Finding {

@@ -62,7 +62,7 @@ function storeFindings({ storeError, apiName, jobId }: JobFacts): Finding[] {
 function computeFindings({ counts, need, compute, waiting }: JobFacts): Finding[] {
   const missing = counts.pending + counts.stalled;
   if (missing === 0 || need === undefined) return [];
-  const order = /; ((?:it is the next|\d+ other|\d+ jobs? of higher|\d+ workers? of other).*)$/.exec(
+  const order = /; ((?:it is the next|\d+ other|\d+ jobs? of higher|\d+ workers? of (?:an)?other).*)$/.exec(
     waiting ?? "",
   )?.[1];
   const isServing = counts.running > 0;
@@ -81,6 +81,7 @@ function startsOf({ workers, startupTimeoutS, installingS, apiName, jobId, count
 function enqueueFindings({
   phase,
   waiting,
+  storeError,
   enqueuedBatches,
   total,
   counts,
@@ -89,8 +90,7 @@ function enqueueFindings({
 }: JobFacts): Finding[] {
   if (phase === "dispatching" || phase === "none" || total !== undefined) return [];
   const command = `quern job logs ${apiName} ${jobId}`;
-  const isTurn = waiting !== undefined && /turn|place|before it/.test(waiting) && !/compute/.test(waiting);
-  if (phase === "preparing" && isTurn)
+  if (phase === "preparing" && waiting !== undefined && storeError === undefined)
     return [
       found("enqueue_turn", "info", "The job waits for its turn to read its input", {
         evidence: [waiting],

@@ -14,18 +14,19 @@ it("forgets what came more than five minutes ago", async () => {
     inFlight: new Map([["x", 2]]),
     waiting: new Map([["x", 1]]),
   });
-  const recent = new RecentTraffic({ totals } as unknown as Reports);
+  const totalsBefore = () => new Map([["x", tallyOf(requests(20))]]);
+  const recent = new RecentTraffic({ totals, totalsBefore } as unknown as Reports);
   await recent.start();
   await recent.stop();
   const beganMs = performance.now();
-  expect(countOf(recent.of("x").tally.duration)).toBe(100);
+  expect(countOf(recent.of("x").tally.duration)).toBe(80);
   for (let sample = 1; sample <= 10; sample++) recent.sample(beganMs + sample * 30_000);
   tally = tallyOf(requests(103), { rejected: { queue_full: 2 } });
   const { seconds, tally: last, inFlight, waiting } = recent.of("x", beganMs + 305_000);
   expect(seconds).toBeCloseTo(305, 0);
   recent.sample(beganMs + 310_000);
   expect(countOf(recent.of("x").tally.duration)).toBe(3);
-  expect([countOf(last.duration), inFlight, waiting]).toEqual([103, 2, 1]);
+  expect([countOf(last.duration), inFlight, waiting]).toEqual([83, 2, 1]);
   expect(recent.of("x").tally.rejected).toEqual({ queue_full: 2 });
   expect(countOf(recent.of("unknown").tally.duration)).toBe(0);
 });

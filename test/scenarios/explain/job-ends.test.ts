@@ -101,6 +101,15 @@ describe("the explanation of a job that has ended", () => {
     expect(finding.cure).toMatch(/deploy the corrected project and submit again/);
   });
 
+  it("names the requirement that could not be installed", async () => {
+    const yaml = api("needy");
+    server.deploy({ "quern.yaml": yaml, "p.py": PREDICTOR, "requirements.txt": "./nothing-here\n" });
+    const job = await submit("needy", [1]);
+    const finding = await findingOf(server, "requirements_failed", "needy", job);
+    expect(said(finding)).toMatch(/could not be installed[\s\S]*nothing-here/);
+    expect(finding.command).toBe(`quern job logs needy ${job}`);
+  });
+
   it("says that its version is gone", async () => {
     const job = await submit("jobs", ["sleep"]);
     await server.post(`/jobs/${job}/pause`, {});

@@ -116,6 +116,15 @@ describe("the explanation of a job", () => {
     expect(said(failed)).toMatch(/was not ready after 4s/);
   });
 
+  it("says for how long its packages are being installed", async () => {
+    const script = `while [ ! -e ${over} ]; do sleep 0.1; done\n`;
+    const files = { "dependencies.sh": script, "p.py": PREDICTOR };
+    server.deploy({ "quern.yaml": api("installs"), ...files });
+    const job = await submit("installs", [1]);
+    expect(said(await findingOf(server, "installing", "installs", job))).toMatch(/being installed, for/);
+    expect((await findingOf(server, "installing", "installs")).severity).toBe("info");
+  });
+
   it("says that a worker came close to its memory limit", async () => {
     const job = await submit("near", [over]);
     const finding = await findingOf(server, "memory_near_limit", "near", job);
