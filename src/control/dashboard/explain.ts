@@ -56,6 +56,7 @@ function shown({ findings, summary, ...about }: Explanation): Explanation {
   return { ...about, summary: hideInText(summary), findings: findings.map(shownFinding) };
 }
 
-function shownFinding({ title, evidence, ...rest }: Finding): Finding {
-  return { ...rest, title: hideInText(title), evidence: evidence.map((line) => hideInText(line)) };
+function shownFinding({ title, evidence, command, ...rest }: Finding): Finding {
+  const hidden = { title: hideInText(title), evidence: evidence.map((line) => hideInText(line)) };
+  return { ...rest, ...hidden, command: command === null ? null : hideInText(command) };
 }

@@ -1,6 +1,6 @@
 /**
  * The requests of the last minutes, by API. Gateways report totals since their start; a total of weeks does not say why
- * an API is slow now. A sample of all totals is kept every half a minute, for five minutes.
+ * an API is slow now. A sample of all totals is kept about every half a minute, for five minutes.
  */
 import type { Reports } from "../../apis/reports.ts";
 import { every } from "../../base/loop/pulse.ts";
@@ -8,7 +8,8 @@ import type { Service } from "../../base/service.ts";
 import { emptyTally, type Tally } from "../../contracts/reports.ts";
 import { countOf, since } from "../../explain/durations.ts";
 
-const SAMPLE_EVERY_MS = 30_000;
+/** A multiple of the period of an idle server's other work: no wake-up of its own. */
+const SAMPLE_EVERY_MS = 32_000;
 const SAMPLES = 10;
 
 interface Sample {

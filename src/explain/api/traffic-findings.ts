@@ -47,7 +47,7 @@ function queueFinding({ tally, waiting, seconds, inFlight }: TrafficFacts, rollo
       `wait for a replica: ${percentiles(tally.wait)}`,
       `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
       `${inFlight} requests in flight, ${waiting} of them wait now`,
-      `${count(upToDate, "replica")}, each with ${count(parallel, "request")} at once`,
+      `${count(upToDate, "replica")}; each runs ${count(parallel, "request")} at once`,
     ],
     cure: `raise ${grows} or processes_per_replica if predict() computes; raise threads_per_process if it mostly waits for others`,
     command: "quern patch quern.yaml",

@@ -114,7 +114,7 @@ function timeoutFindings(facts: JobFacts): Finding[] {
         needed === undefined ? "no batch has succeeded yet" : `they need about ${duration(needed)} more`,
       ],
       cure: "a job that timed out can be resumed for as long again, and loses no settled batch; submit the next one with a longer timeout or more workers",
-      command: `quern job resume ${apiName} ${jobId}`,
+      command: `quern job get ${apiName} ${jobId}`,
     }),
   ];
 }

@@ -14,6 +14,7 @@ class PythonPredictor:
             if item == "fill": self.big = bytearray(b"x") * (300 * 1024 * 1024)
             if item == "sleep": time.sleep(60)
             if item == "bad": raise ValueError("no field divisor")
+            if item == "secret": raise ValueError("no answer from postgres://me:topsecret@db/x")
             if item == "worse": raise KeyError("other")
         return payload
 `;
@@ -54,6 +55,14 @@ describe("the explanation of a job that has ended", () => {
     expect(finding.cure).toMatch(/with the version that the job was submitted to/);
     const inApi = await findingOf(server, "batches_fail", "jobs");
     expect(inApi).toMatchObject({ command: `quern explain jobs ${job}` });
+  });
+
+  it("hides the secrets in an error", async () => {
+    const job = await submit("jobs", ["secret"]);
+    await server.ended("jobs", job);
+    const finding = await findingOf(server, "batches_fail", "jobs", job);
+    expect(said(finding)).toMatch(/no answer from postgres:\/\/\*\*\*@db/);
+    expect(JSON.stringify(finding)).not.toContain("topsecret");
   });
 
   it("says that batches ran out of memory", async () => {
