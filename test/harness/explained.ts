@@ -15,9 +15,11 @@ export async function explained(server: TestServer, api: string, job?: string): 
   const path = job === undefined ? `/-/apis/${api}/explain` : `/${api}/${job}/explain`;
   const headers = { authorization: `Bearer ${token}`, connection: "close" };
   const response = await server.fetch(path, { headers });
-  const body = await response.json();
-  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`);
-  return explanationSchema.parse(body);
+  const text = await response.text();
+  const heads = JSON.stringify([...response.headers]);
+  if (response.status !== 200 || text === "")
+    throw new Error(`${path}: ${response.status} "${text}" ${heads}`);
+  return explanationSchema.parse(JSON.parse(text));
 }
 
 /** Waits until the explanation has a finding with this cause; `where` says more about it. */

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Finding } from "../../../src/contracts/http/explain-operations.ts";
 import { findingOf, said } from "../../harness/explained.ts";
 import { TestServer } from "../../harness/server.ts";
 
@@ -106,7 +107,8 @@ describe("the explanation of an API", () => {
 
   it("says that max_replicas holds the API back", async () => {
     const requests = held("busy", 4);
-    const finding = await findingOf(server, "at_max_replicas", "busy");
+    const all = ({ evidence }: Finding) => evidence.join().includes("4 requests in flight");
+    const finding = await findingOf(server, "at_max_replicas", "busy", undefined, all);
     expect(said(finding)).toMatch(/4 requests in flight[\s\S]*it would want 4 replicas/);
     left.abort();
     await Promise.all(requests);
