@@ -23,7 +23,14 @@ import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
 import { applicationDeploy, buildApplications } from "./build-applications.ts";
-import { buildAudit, buildControl, buildInternal, buildKeys, buildKeyUse } from "./build-control.ts";
+import {
+  buildAudit,
+  buildControl,
+  buildInternal,
+  buildKeys,
+  buildKeyUse,
+  buildSessions,
+} from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { type ControllerOptions, type Infrastructure, openInfrastructure } from "./infrastructure.ts";
@@ -82,7 +89,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const retention = buildRetention(infrastructure, jobs);
   const { python } = options;
   const keyUse = buildKeyUse(infrastructure);
-  const keys = buildKeys(infrastructure, keyUse);
+  const sessions = buildSessions(infrastructure);
+  const keys = buildKeys(infrastructure, keyUse, sessions);
   const apis = new Apis({
     patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
@@ -99,7 +107,9 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
-    buildControl(infrastructure, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
+    buildControl(infrastructure, {
+      ...{ apis, applications, jobs, keys, sessions, replicas, reports, routes, audit },
+    }),
   );
   const internal = new ControlServer(
     internalSocket(options.runtimeDir),
@@ -110,6 +120,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     workerDeps.environments,
     new InstallationWatch(workerDeps.db, workerDeps.environments),
     keyUse,
+    sessions,
     keys,
     apis,
     replicas,

@@ -11,6 +11,7 @@ import type { Operation } from "./operation.ts";
 import { QUEUE_OPERATIONS } from "./queue-operations.ts";
 import { ROUND_OPERATIONS } from "./round-operations.ts";
 import { SERVER_OPERATIONS } from "./server-operations.ts";
+import { SESSION_OPERATIONS } from "./session-operations.ts";
 
 export const OPERATIONS: readonly Operation[] = [
   ...JOB_OPERATIONS,
@@ -18,6 +19,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...QUEUE_OPERATIONS,
   ...API_OPERATIONS,
   ...KEY_OPERATIONS,
+  ...SESSION_OPERATIONS,
   ...SERVER_OPERATIONS,
   ...APPLICATION_OPERATIONS,
 ];

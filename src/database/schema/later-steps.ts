@@ -83,4 +83,9 @@ export const LATER_STEPS: readonly SchemaStep[] = [
   ],
   // Paused jobs count towards the limit of unfinished ones.
   ["CREATE INDEX jobs_paused_by_api ON jobs (api_name) WHERE paused IS NOT NULL AND end_time IS NULL"],
+  [
+    // Sessions of browsers. `key_sha256`: the hash of the key that a session ends with.
+    `CREATE TABLE sessions (sha256 TEXT PRIMARY KEY, key_id TEXT NOT NULL, key_sha256 TEXT NOT NULL,
+     created_time TEXT NOT NULL, expires_time TEXT NOT NULL) STRICT, WITHOUT ROWID`,
+  ],
 ];
