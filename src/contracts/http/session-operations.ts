@@ -82,6 +82,7 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
       "invalid_request",
       "body_too_large",
       "origin_not_allowed",
+      "rate_limited",
       "server_unavailable",
     ],
   },

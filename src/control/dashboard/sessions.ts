@@ -15,6 +15,9 @@ import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { browserUrl, controlUrl } from "../requests/forwarded.ts";
 import { SignIn } from "./sign-in.ts";
 
+/** A prefix with other characters cannot be the path of a cookie. The host may be any text that a client sent. */
+const PREFIX = /^https?:\/\/[^/]*((?:\/[\w\-.~%]+)*)\/?$/;
+
 export interface SessionRoutesDeps {
   keys: Keys;
   sessions: Sessions;
@@ -84,15 +87,16 @@ function signedIn(c: Context, keys: Keys) {
 
 /** The browser sends it to this server only: below its prefix, and encrypted if it was reached so. */
 function setCookie(c: Context, token: string, seconds: number): void {
-  const { protocol, pathname } = new URL(browserUrl(c));
+  const url = browserUrl(c);
+  const [, prefix] = PREFIX.exec(url) ?? [];
   const parts = [
     `${SESSION_COOKIE}=${token}`,
-    `Path=${pathname}`,
+    `Path=${prefix === undefined || prefix === "" ? "/" : prefix}`,
     `Max-Age=${seconds}`,
     "HttpOnly",
     "SameSite=Strict",
   ];
-  if (protocol === "https:") parts.push("Secure");
+  if (url.startsWith("https:")) parts.push("Secure");
   c.header("set-cookie", parts.join("; "));
   c.header("cache-control", "no-store");
 }

@@ -5,8 +5,10 @@ import type { Sessions } from "../../access/sessions.ts";
 import { wallMs } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import type { StoredKey } from "../../contracts/keys.ts";
-import { SIGN_IN_CODE_MS } from "../../contracts/limits/authorization.ts";
+import { SIGN_IN_CODE_MS, SIGN_INS_OF_A_KEY_MAX } from "../../contracts/limits/authorization.ts";
 import { SignInCodes } from "./sign-in-codes.ts";
+
+const MINUTE_MS = 60_000;
 
 /** A new session: its token, its key, and when it ends. */
 export interface SignedIn {
@@ -19,6 +21,8 @@ export class SignIn {
   private readonly keys: Keys;
   private readonly sessions: Sessions;
   private readonly codes = new SignInCodes();
+  /** By the hashes of keys. `endMs` is on the clock of `performance.now()`. */
+  private readonly counts = new Map<string, { endMs: number; signIns: number }>();
 
   constructor({ keys, sessions }: { keys: Keys; sessions: Sessions }) {
     this.keys = keys;
@@ -37,7 +41,7 @@ export class SignIn {
     return { code, expires_time: new Date(wallMs() + SIGN_IN_CODE_MS).toISOString() };
   }
 
-  /** Throws `unauthorized` if the code is unknown, was used or is too old. */
+  /** Throws `unauthorized` if the code is unknown, was used or is too old, and as `withKey`. */
   withCode(code: string): Promise<SignedIn> {
     const sha256 = this.codes.take(code, performance.now());
     if (sha256 === undefined)
@@ -48,7 +52,7 @@ export class SignIn {
     return this.open(sha256, undefined);
   }
 
-  /** Throws `unauthorized` if the key is unknown, and `forbidden` if its scope is neither `view` nor `admin`. */
+  /** Throws `unauthorized`, `forbidden` if the key's scope is neither `view` nor `admin`, and `rate_limited`. */
   withKey(key: string): Promise<SignedIn> {
     return this.open(sha256Of(key), key);
   }
@@ -60,12 +64,25 @@ export class SignIn {
     await this.keys.sessionsChanged();
   }
 
+  /** Throws `rate_limited` if the key has signed in too often. A whole minute begins with its first sign-in. */
+  private count(sha256: string, nowMs: number): void {
+    for (const [key, { endMs }] of this.counts) if (endMs <= nowMs) this.counts.delete(key);
+    const counted = this.counts.get(sha256) ?? { endMs: nowMs + MINUTE_MS, signIns: 0 };
+    this.counts.set(sha256, counted);
+    counted.signIns++;
+    if (counted.signIns <= SIGN_INS_OF_A_KEY_MAX) return;
+    const retryAfterS = Math.ceil((counted.endMs - nowMs) / 1000);
+    const message = `a key may sign in ${SIGN_INS_OF_A_KEY_MAX} times a minute; try again in ${retryAfterS} s`;
+    throw new ServiceError("rate_limited", message, { retryAfterS });
+  }
+
   private async open(sha256: string, text: string | undefined): Promise<SignedIn> {
     const { keys } = this;
     const key = keys.withHash(sha256);
     const principal = principalOf(key, wallMs());
     if (principal === undefined) throw unauthorized(text ?? "", "view");
     assertOpens(principal, { scope: "view" });
+    this.count(sha256, performance.now());
     const isLive = (session: { sha256: string }) => keys.find(session.sha256) !== undefined;
     const { token, session } = await this.sessions.open(key!, isLive);
     // A gateway that has not applied it yet refuses the cookie for a moment.

@@ -100,6 +100,18 @@ describe("a sign-in", () => {
     ).toBe(401);
   });
 
+  it("of a key that signs in too often is refused, with the time to wait", async () => {
+    const { key } = await create("view");
+    const statuses: number[] = [];
+    for (let count = 0; count < 60; count++) statuses.push((await server.post("/-/session", { key })).status);
+    expect(statuses).toEqual(Array(60).fill(201));
+    const refused = await server.post("/-/session", { key });
+    expect(refused.status).toBe(429);
+    const waitS = Number(refused.headers.get("retry-after"));
+    expect([waitS >= 1, waitS <= 60]).toEqual([true, true]);
+    expect((await server.post("/-/session", { key: adminToken() })).status).toBe(201);
+  });
+
   it("from a page of another origin is refused, as a form or with a session", async () => {
     const token = await signIn(adminToken());
     const evil = { origin: "https://evil.example" };
