@@ -12,6 +12,7 @@ import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
+import { FoundJobs } from "./listing/found-jobs.ts";
 import { Pauses } from "./pauses.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { CheckPlaces } from "./places/check-places.ts";
@@ -29,6 +30,8 @@ export class Jobs implements Service {
   readonly records: JobRecords;
   readonly results: JobResults;
   readonly pauses: Pauses;
+  /** The jobs of all APIs. */
+  readonly found: FoundJobs;
   private readonly deps: JobDeps;
   private readonly stopping = new AbortController();
   private readonly lostWorkers: ReadonlyMap<string, number>;
@@ -43,6 +46,7 @@ export class Jobs implements Service {
     this.deps = { ...deps, stopping: this.stopping.signal };
     this.records = new JobRecords(deps);
     this.results = new JobResults(deps);
+    this.found = new FoundJobs(deps.db);
     this.runs = new RunsInProgress(this.deps);
     this.pauses = new Pauses(this.deps, this.runs);
     this.lostWorkers = lostWorkers;

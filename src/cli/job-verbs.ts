@@ -131,10 +131,13 @@ function addReading(job: Command, run: RunVerb): void {
       }),
     );
   job
-    .command("list <api>")
-    .description("show the newest jobs of an API")
+    .command("list [api]")
+    .description("show the newest jobs of an API, or of all")
     .option("--limit <count>", "at most this many", "10")
-    .option("--status <status>", "only those in this status, such as running or status_running")
+    .option("--status <status>", "only those in this status, such as running; may be repeated", also)
+    .option("--search <text>", "only those whose id begins with this, or whose API's name has it")
+    .option("--created-after <time>", "only those that were submitted then or later")
+    .option("--created-before <time>", "only those that were submitted before")
     .option("--cursor <cursor>", "continue after this cursor")
     .action((api, options) =>
       run(async (context) => {
@@ -175,4 +178,9 @@ function addReading(job: Command, run: RunVerb): void {
     .action((api, id, options) =>
       run(async (context) => (await import("./project/logs.ts")).logs(context, api, id, options)),
     );
+}
+
+/** Collects the values of an option that may be repeated. */
+function also(value: string, before: string[] = []): string[] {
+  return [...before, value];
 }

@@ -14,6 +14,7 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { backupRoutes } from "./backups.ts";
+import { type OverviewRoutesDeps, overviewRoutes } from "./dashboard/overview-routes.ts";
 import { docsRoutes } from "./docs.ts";
 import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
@@ -32,7 +33,8 @@ export interface ControlDeps
     ApplicationRoutesDeps,
     JobRoutesDeps,
     QueueRoutesDeps,
-    HealthRoutesDeps {
+    HealthRoutesDeps,
+    OverviewRoutesDeps {
   log: Log;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
@@ -97,6 +99,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", applicationRoutes(deps));
   app.route("/", metricsRoutes(deps));
   app.route("/", queueRoutes(deps));
+  app.route("/", overviewRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;

@@ -105,6 +105,7 @@ const REQUESTS: readonly LimitRow[] = [
     status: 408,
   },
   invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
+  invalid("characters of `search` in a list", String(responses.SEARCH_LENGTH_MAX)),
   invalid(
     "`Idempotency-Key`",
     `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,

@@ -8,6 +8,7 @@ import { APPLICATION_OPERATIONS } from "./application-operations.ts";
 import { JOB_OPERATIONS } from "./job-operations.ts";
 import { KEY_OPERATIONS } from "./key-operations.ts";
 import type { Operation } from "./operation.ts";
+import { OVERVIEW_OPERATIONS } from "./overview-operations.ts";
 import { QUEUE_OPERATIONS } from "./queue-operations.ts";
 import { ROUND_OPERATIONS } from "./round-operations.ts";
 import { SERVER_OPERATIONS } from "./server-operations.ts";
@@ -20,4 +21,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...KEY_OPERATIONS,
   ...SERVER_OPERATIONS,
   ...APPLICATION_OPERATIONS,
+  ...OVERVIEW_OPERATIONS,
 ];

@@ -12,6 +12,8 @@ export const QUOTED_LENGTH_MAX = 120;
 /** Page sizes of lists (docs/contract/jobs.md#list-of-jobs). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
+/** Characters of a text that lists of jobs and messages are searched for. */
+export const SEARCH_LENGTH_MAX = 200;
 /** Rows of a list that are read and sent at once. A reason has up to 20 KiB. */
 export const LIST_ROWS_AT_ONCE = 50;
 /**

@@ -83,4 +83,11 @@ export const LATER_STEPS: readonly SchemaStep[] = [
   ],
   // Paused jobs count towards the limit of unfinished ones.
   ["CREATE INDEX jobs_paused_by_api ON jobs (api_name) WHERE paused IS NOT NULL AND end_time IS NULL"],
+  [
+    // Lists of the jobs of all APIs, by status, and a search in the names of their APIs: rows need not be read.
+    "CREATE INDEX jobs_of_all_by_status ON jobs (status, job_id, api_name)",
+    // The jobs that ended otherwise than hoped, by their end. Statements repeat the condition.
+    `CREATE INDEX jobs_ended_badly ON jobs (end_time, job_id)
+     WHERE end_time IS NOT NULL AND status NOT IN ('status_succeeded', 'status_stopped')`,
+  ],
 ];
