@@ -17,7 +17,8 @@ import {
   type Tally,
 } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
-import { addReport, pruneMetrics } from "./records/api-metrics.ts";
+import { addReport, pruneMetrics, storedTotals } from "./records/api-metrics.ts";
+import { RecentTraffic } from "./traffic/recent-traffic.ts";
 
 /** A gateway that has not reported for this long is gone; its totals stay in the sum. */
 const GONE_AFTER_MS = 180_000;
@@ -32,6 +33,8 @@ interface Known {
 }
 
 export class Reports implements Service {
+  /** The requests of the last minutes. */
+  readonly traffic = new RecentTraffic(performance.now());
   private readonly db: Database;
   private readonly log: Log;
   private readonly known = new Map<string, Known>();
@@ -48,6 +51,7 @@ export class Reports implements Service {
   }
 
   async start(): Promise<void> {
+    this.traffic.knowBefore(await storedTotals(this.db), performance.now());
     this.timer = setInterval(
       () => inBackground(this.write(() => pruneMetrics(this.db, new Date(wallMs())))),
       METRICS_PRUNE_EVERY_MS,
@@ -64,6 +68,7 @@ export class Reports implements Service {
    * totals only grow, so that write saves the newest.
    */
   async take(report: Report): Promise<void> {
+    this.traffic.take(report, performance.now());
     const talliesText = JSON.stringify(report.apis.map(({ name, tally }) => [name, tally]));
     const before = this.known.get(report.gateway);
     const known = { report, talliesText, atMs: performance.now() };

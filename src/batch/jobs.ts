@@ -10,6 +10,7 @@ import { CONTINUED_AT_ONCE } from "../contracts/limits/jobs.ts";
 import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
+import type { LetterOfJob, RedrivenLetters } from "./end/redrive-letters.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
 import { FoundJobs } from "./listing/found-jobs.ts";
@@ -50,7 +51,7 @@ export class Jobs implements Service {
     this.runs = new RunsInProgress(this.deps);
     this.pauses = new Pauses(this.deps, this.runs);
     this.lostWorkers = lostWorkers;
-    this.newRounds = new NewRounds(deps.db, deps.assertDeployed);
+    this.newRounds = new NewRounds(deps.db, deps.assertDeployed, deps.reach);
     this.patientDeps = this.runs.patientDeps;
   }
 
@@ -118,6 +119,11 @@ export class Jobs implements Service {
     return this.runs.queuedSince();
   }
 
+  /** The jobs that have waited for their first worker since before `time`, those that wait longest first. */
+  queuedBefore(time: string, most: number) {
+    return this.runs.queuedBefore(time, most);
+  }
+
   workerCounts(jobId: string): WorkerCounts {
     return this.runs.of(jobId)?.workerCounts() ?? NO_WORKERS;
   }
@@ -142,6 +148,20 @@ export class Jobs implements Service {
     const batches = await this.newRounds.redrive(job.job_id, error);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
+  }
+
+  /**
+   * Begins a new round for the batches or items of these messages, and removes the messages. Those whose batches have
+   * succeeded since stay. Throws `wrong_state` or `queue_full`.
+   */
+  async redriveLetters(job: JobRow, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+    await this.leftBy(job.job_id);
+    await this.runs.assertMayBegin(job.api_name);
+    const result = await this.newRounds.redriveLetters(job.job_id, letters);
+    if (result.taken.length === 0) return result;
+    this.deps.jobLog(job.job_id, `redriving the batches of ${result.taken.length} messages`);
+    await this.runs.begin(job.job_id);
+    return result;
   }
 
   /** Begins a new round for the batches that were never settled. Throws `wrong_state` or `queue_full`. */

@@ -52,10 +52,25 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
   queue
     .command("messages <queue>")
     .description("show the messages of a queue, oldest first")
+    .option("--search <text>", "only those with this text in their items or error")
     .option("--limit <count>", "at most this many", "20")
     .option("--cursor <cursor>", "continue after this cursor")
     .action((name, options) =>
       run(async (context) => (await queues()).queueMessages(context, name, options)),
+    );
+  queue
+    .command("redrive <queue>")
+    .description("run the batches of a queue's messages again; it shows their number, and asks")
+    .option("--search <text>", "only those with this text in their items or error")
+    .action((name, options) =>
+      run(async (context) => (await queues()).changeMessages(context, name, "redrive", options)),
+    );
+  queue
+    .command("remove <queue>")
+    .description("remove messages of a queue permanently; it shows their number, and asks")
+    .option("--search <text>", "only those with this text in their items or error")
+    .action((name, options) =>
+      run(async (context) => (await queues()).changeMessages(context, name, "remove", options)),
     );
   queue
     .command("purge <queue>")

@@ -3,6 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allIds, countJobs, newestIds, pageOfIds } from "../../src/batch/listing/find-jobs.ts";
 import { FoundJobs } from "../../src/batch/listing/found-jobs.ts";
 import type { JobFilter } from "../../src/batch/listing/job-filter.ts";
+import {
+  countByStatus,
+  endedBadly,
+  newestUnfinished,
+  unfinishedByApi,
+} from "../../src/batch/listing/overview-jobs.ts";
 import { BOTH_DATABASES, type EmptyDatabase } from "../harness/both-databases.ts";
 import { insertManyJobs, type ManyJob, manyJobs } from "../harness/many-jobs.ts";
 
@@ -70,5 +76,34 @@ describe.each(BOTH_DATABASES)("the jobs of all APIs on %s", (_, open, isHere) =>
     }
     expect(pages).toEqual(await newestIds(opened!.db, filter, 100_000));
     expect(pages.length).toBe(JOBS.filter((job) => matches(job, filter)).length);
+  });
+
+  it.runIf(isHere)(
+    "are counted by API and by status for the overview, and the newest are found",
+    async () => {
+      const { db } = opened!;
+      const running = JOBS.filter(({ status }) => status === "status_running");
+      const words = running.filter(({ api_name }) => api_name === "words");
+      expect((await unfinishedByApi(db)).get("words")).toBe(words.length);
+      const counts = await countByStatus(db);
+      expect([counts.get("status_running"), counts.get("status_enqueuing")]).toEqual([running.length, 0]);
+      await db.run("INSERT INTO job_totals VALUES ('words', 'status_stopped', 7, 0, 0)");
+      expect((await countByStatus(db)).get("status_stopped")).toBe(7);
+      const newest = await newestUnfinished(db, 50);
+      expect(newest.map(({ job_id }) => job_id)).toEqual(
+        JOBS.slice(-50)
+          .reverse()
+          .map(({ job_id }) => job_id),
+      );
+    },
+  );
+
+  it.runIf(isHere)("that ended badly are found by their end, the last one first", async () => {
+    const isBad = ({ status }: ManyJob) => !/running|succeeded|stopped/.test(status);
+    const bad = JOBS.filter(isBad).reverse();
+    const since = new Date(bad[10]!.createdMs).toISOString();
+    const found = await endedBadly(opened!.db, since, 20);
+    expect(found.map(({ job_id }) => job_id)).toEqual(bad.slice(0, 11).map(({ job_id }) => job_id));
+    expect(await endedBadly(opened!.db, "", 3)).toHaveLength(3);
   });
 });

@@ -8,21 +8,20 @@
  * continues it. If it ends while a split batch is prepared, that batch is still failed, and the next redrive continues.
  */
 import { timestamp } from "../../base/clock.ts";
+import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { TimeSlices } from "../../base/loop/turns.ts";
 import { quotedBeginning } from "../../base/printable.ts";
-import { ServiceError } from "../../contracts/errors.ts";
 import type { Database, Statements } from "../../database/database.ts";
-import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
-import { isReopened, type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
+import { isReopened, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
-import { forgetBatches } from "../records/batch-rows.ts";
 import { failedBatches } from "../records/failed-batches.ts";
-import { beginRound, countFewerFailed } from "../records/job-moves.ts";
+import { beginRound } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
-import { isTerminal } from "../records/job-status.ts";
 import { countEnded } from "../records/job-totals.ts";
+import { endedJob, isSettled, putBack, wrongState } from "./put-back.ts";
+import { type LetterOfJob, putBackLetters, type RedrivenLetters, removeTaken } from "./redrive-letters.ts";
 
 /** Few: an error has up to 97 KiB. Of a job that isolates, one: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
@@ -34,13 +33,19 @@ const SEARCH_SLICES = new TimeSlices(SEARCH_SLICE_MS);
 
 export class NewRounds {
   private readonly db: Database;
+  private readonly reach: ReachKillPoint;
   private readonly assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
   /** Jobs that a new round is being prepared for. */
   private readonly preparing = new Set<string>();
 
   /** `assertDeployed` throws `api_not_found`: the API may be deleted while a round is prepared. */
-  constructor(db: Database, assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>) {
+  constructor(
+    db: Database,
+    assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>,
+    reach: ReachKillPoint = () => {},
+  ) {
     this.db = db;
+    this.reach = reach;
     this.assertDeployed = assertDeployed;
   }
 
@@ -85,12 +90,32 @@ export class NewRounds {
     });
   }
 
-  private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
+  /**
+   * Puts back the batches or items of these messages, and removes the messages in the commit that begins the round. After
+   * a kill before that they are all there, and the same call finishes the work. Throws `wrong_state`.
+   */
+  redriveLetters(jobId: string, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+    return this.alone(jobId, async () => {
+      const result = await putBackLetters(this.db, await endedJob(this.db, jobId), letters);
+      this.reach("redrive-put-back");
+      if (result.taken.length > 0)
+        await this.begin(jobId, "status_running", (tx) => removeTaken(tx, result.taken));
+      this.reach("redrive-begun");
+      return result;
+    });
+  }
+
+  private async begin(
+    jobId: string,
+    status: "status_enqueuing" | "status_running",
+    also: (tx: Statements) => Promise<void> = async () => {},
+  ): Promise<void> {
     await this.db.transaction(async (tx) => {
       const job = await endedJob(tx, jobId);
       const apiPausedTime = await this.assertDeployed(tx, job.api_name);
       await countEnded(tx, job, -1);
       await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
+      await also(tx);
     });
   }
 
@@ -104,23 +129,6 @@ export class NewRounds {
       this.preparing.delete(jobId);
     }
   }
-}
-
-async function endedJob(tx: Statements, jobId: string): Promise<JobRow> {
-  const job = await jobById(tx, jobId);
-  if (job === undefined)
-    throw new ServiceError("job_not_found", `the records of job ${jobId} were deleted meanwhile`);
-  if (!isTerminal(job.status)) throw wrongState(job, "it has not ended");
-  if (job.pruned_time !== null)
-    throw wrongState(
-      job,
-      `its batches were removed at ${job.pruned_time}, after the retention of the server`,
-    );
-  return job;
-}
-
-function isSettled({ total_batch_count, succeeded, failed_batches }: JobRow): boolean {
-  return total_batch_count !== null && succeeded + failed_batches >= total_batch_count;
 }
 
 /** Whether the end of the job's last round should have written a manifest and could not. */
@@ -162,37 +170,4 @@ async function putBackMatching(
 
 function isMatch(errorJson: string, error: string | undefined): boolean {
   return error === undefined || describeFault(JSON.parse(errorJson) as WorkerFault).includes(error);
-}
-
-/**
- * In the last commit, the batches have never run, but for the good items of those that were split, and the job has so
- * many fewer failed ones.
- */
-async function putBack(
-  db: Database,
-  jobId: string,
-  batches: readonly number[],
-  split: readonly ReopenedBatch[],
-): Promise<void> {
-  for (const batch of split) await reopen(db, jobId, batch, (tx) => endedJob(tx, jobId));
-  await db.transaction(async (tx) => {
-    await endedJob(tx, jobId);
-    await unsettle(tx, jobId, batches);
-    await forgetBatches(tx, jobId, batches);
-    await countFewerFailed(tx, jobId, batches.length);
-  });
-}
-
-/** `batches` must be in order, so that each segment is written once. */
-async function unsettle(tx: Statements, jobId: string, batches: readonly number[]): Promise<void> {
-  for (let at = 0; at < batches.length; ) {
-    const segment = (await findSegment(tx, jobId, batches[at]!))!;
-    const end = segment.first_batch + segment.batch_count;
-    for (; at < batches.length && batches[at]! < end; at++) clearSettled(segment, batches[at]!);
-    await writeSettled(tx, jobId, segment);
-  }
-}
-
-function wrongState(job: JobRow, why: string): ServiceError {
-  return new ServiceError("wrong_state", `job ${job.job_id} (${job.status}) cannot have a new round: ${why}`);
 }

@@ -63,6 +63,21 @@ export async function failedBatches(
   }
 }
 
+/** Which of these batches have finally failed; few of them. */
+export async function failedAmong(
+  db: Statements,
+  jobId: string,
+  batches: readonly number[],
+): Promise<Set<number>> {
+  const places = batches.map(() => "?").join(", ");
+  await FAILURE_TURNS.turn();
+  const rows = await db.all<{ batch_index: number }>(
+    `SELECT batch_index FROM batches WHERE job_id = ? AND failed = 1 AND batch_index IN (${places})`,
+    [jobId, ...batches],
+  );
+  return new Set(rows.map(({ batch_index }) => batch_index));
+}
+
 async function rowsAfter(
   db: Statements,
   jobId: string,

@@ -106,6 +106,9 @@ const REQUESTS: readonly LimitRow[] = [
   },
   invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
   invalid("characters of `search` in a list", String(responses.SEARCH_LENGTH_MAX)),
+  invalid("jobs in a selection", String(responses.SELECTED_JOBS_MAX)),
+  invalid("messages in a selection", String(responses.SELECTED_MESSAGES_MAX)),
+  invalid("ids that a selection names", String(responses.SELECTION_NAMED_IDS_MAX)),
   invalid(
     "`Idempotency-Key`",
     `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,

@@ -5,11 +5,11 @@ import { quotedBeginning } from "../../base/printable.ts";
 import type { JobFilter } from "../../batch/listing/job-filter.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { JOB_STATUSES, type JobStatus } from "../../contracts/jobs.ts";
-import { LIST_ROWS_AT_ONCE, SEARCH_LENGTH_MAX } from "../../contracts/limits/responses.ts";
+import { LIST_ROWS_AT_ONCE } from "../../contracts/limits/responses.ts";
 import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { type StatusDeps, statusText } from "../jobs/job-answers.ts";
-import { limitOf } from "../requests/parameters.ts";
+import { limitOf, searchOf } from "../requests/parameters.ts";
 import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 
 export interface JobListDeps extends StatusDeps {
@@ -54,7 +54,7 @@ function filterOf(c: Context): JobFilter {
   return {
     api: c.req.query("api"),
     statuses: c.req.queries("status")?.map(statusNamed),
-    search: assertShort(c.req.query("search")),
+    search: searchOf(c),
     createdAfterMs: timeOf(c, "created_after"),
     createdBeforeMs: timeOf(c, "created_before"),
   };
@@ -63,11 +63,6 @@ function filterOf(c: Context): JobFilter {
 function statusNamed(name: string): JobStatus {
   if ((JOB_STATUSES as readonly string[]).includes(name)) return name as JobStatus;
   throw invalid(`status must be one of ${JOB_STATUSES.join(", ")} (got ${quotedBeginning(name)})`);
-}
-
-export function assertShort(search: string | undefined): string | undefined {
-  if (search === undefined || search.length <= SEARCH_LENGTH_MAX) return search;
-  throw invalid(`search must have at most ${SEARCH_LENGTH_MAX} characters (got ${search.length})`);
 }
 
 function timeOf(c: Context, name: string): number | undefined {

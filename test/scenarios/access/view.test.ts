@@ -23,7 +23,7 @@ let job = "";
 /** What the parameters of paths stand for. */
 const named = () => ({
   ...{ api: "jobs", job, queue: "letters", message: "m1", id: "k-none" },
-  ...{ resource: "size", name: "echo" },
+  ...{ resource: "size", name: "echo", action: "stop" },
 });
 
 beforeAll(async () => {
