@@ -53,9 +53,11 @@ export class FrozenSelections {
     return frozen?.owner === owner ? frozen : undefined;
   }
 
-  /** One action at a time. Throws `wrong_state`. */
+  /** One action at a time. Throws `wrong_state`, or `selection_not_found`. */
   async use<T>(id: string, action: () => Promise<T>): Promise<T> {
-    const frozen = this.all.get(id)!;
+    const frozen = this.all.get(id);
+    // It expired since it was found, or another one took its place.
+    if (frozen === undefined) throw selectionNotFound(id);
     if (frozen.isInUse)
       throw new ServiceError(
         "wrong_state",

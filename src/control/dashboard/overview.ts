@@ -137,7 +137,8 @@ export class Overview {
     const { name, status, requested_replicas } = state;
     const [message, pausedTime] = [state.message ?? null, seen.pausedTime ?? null];
     const group = this.deps.replicas.group(name);
-    const ready = group === undefined ? 0 : Math.floor(group.serving.length / group.perReplica);
+    const isEmpty = group === undefined || group.workers.length === 0;
+    const ready = isEmpty ? 0 : Math.floor(group.serving.length / group.perReplica);
     const before = this.known.get(name);
     const isSame =
       before?.traffic === traffic &&

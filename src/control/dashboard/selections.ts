@@ -62,7 +62,7 @@ export function selectionRoutes(deps: SelectionDeps): Hono {
       throw selectionNotFound(id);
     }
     await assertMaySelect(c, deps, selected.api);
-    tellAudit(c, `${action}: nothing was changed`);
+    tellAudit(c, `${action}: not finished`);
     const outcome = await frozen.use(id, () => act(c, deps, selected, action));
     const { changed, skipped, skippedCount: skipped_count } = outcome;
     const of = `${selected.ids.length} ${selected.kind}${selected.queue === undefined ? "" : ` of ${selected.queue}`}`;
