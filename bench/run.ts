@@ -1,10 +1,11 @@
-/** `npm run bench [-- realtime|batch|small-jobs|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|small-jobs|dashboard|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
 import { benchApplications } from "./applications.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
+import { benchDashboard } from "./dashboard.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchIdle } from "./idle.ts";
@@ -70,6 +71,7 @@ if (chosen.includes("outputs")) {
   await benchOutputs(directory, { lines, path, rounds, slowS });
 }
 if (chosen.includes("small-jobs")) await benchSmallJobs();
+if (chosen.includes("dashboard")) await benchDashboard();
 if (chosen.includes("hostile")) benchHostile(directory);
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);

@@ -12,7 +12,7 @@ import { type CliContext, CliError, EXIT } from "./cli/server/context.ts";
 import { isErrTerminal, isTerminal, Output, watchReaders } from "./cli/terminal/output.ts";
 import { addressFile, adminTokenFile } from "./contracts/data-layout.ts";
 import { packageRoot } from "./contracts/package-root.ts";
-import { configDirectory, givenHost, isPlainOutput, setting } from "./settings/environment.ts";
+import { browserOpener, configDirectory, givenHost, isPlainOutput, setting } from "./settings/environment.ts";
 import { version } from "./settings/installation.ts";
 import {
   readServerOption,
@@ -119,6 +119,7 @@ function contextOf(options: GlobalOptions): CliContext {
     ask: (question) => output.ask(question),
     isInteractive: isErrTerminal() && options.color !== false && !isPlainOutput(),
     isTerminal: isTerminal(),
+    browserOpener: browserOpener(),
     isYes: options.yes === true,
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },

@@ -17,6 +17,7 @@ import { newToken } from "../base/ids.ts";
 import { adminTokenFile, formerAdminTokenFile } from "../contracts/data-layout.ts";
 import { ADMIN_KEY_ID, FORMER_ADMIN_KEY_ID, type StoredKey } from "../contracts/keys.ts";
 import { sha256Of } from "./permission.ts";
+import { sessionText } from "./sessions.ts";
 
 /** The keys that are not in the database. */
 export interface AdminKeys {
@@ -72,13 +73,23 @@ export function readOrMakeAdminToken(dataDir: string): string {
   return token;
 }
 
-/** The key of a request: `Authorization: Bearer …` or `X-API-Key`. An empty one is none. */
-export function keyOf(headers: {
+/** The headers in which requests present keys and sessions. */
+export interface KeyHeaders {
   authorization?: string | undefined;
   "x-api-key"?: string | undefined;
-}): string | undefined {
+  cookie?: string | undefined;
+  "x-quern-dashboard"?: string | undefined;
+}
+
+/** The key of a request: `Authorization: Bearer …` or `X-API-Key`. An empty one is none. */
+export function sentKeyOf(headers: KeyHeaders): string | undefined {
   const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
   return bearer ?? (headers["x-api-key"] || undefined);
+}
+
+/** The key of a request, or else its session, in the form of a key's text. */
+export function keyOf(headers: KeyHeaders): string | undefined {
+  return sentKeyOf(headers) ?? sessionText(headers);
 }
 
 function adminKey(id: string, sha256: string, expires_time: string | null): StoredKey {

@@ -15,6 +15,7 @@ import type { KeyRoute } from "../contracts/routes.ts";
 import type { AdminKeys } from "./admin-token.ts";
 import type { KeyUse } from "./key-use.ts";
 import { newKey, type Principal, sha256Of } from "./permission.ts";
+import { asKey, type Sessions } from "./sessions.ts";
 
 export interface KeyStore {
   all(): Promise<(StoredKey & { last_used_time: string | null })[]>;
@@ -28,6 +29,7 @@ export interface KeysDeps {
   store: KeyStore;
   use: KeyUse;
   admin: AdminKeys;
+  sessions: Sessions;
   /** Whether tokens of an issuer, or signatures, are accepted too. */
   takesTokens: boolean;
 }
@@ -55,11 +57,11 @@ export function makeKey({ name, scope, api, rate, expires_in }: NewKey): {
   return { created: { ...about, last_used_time: null, key }, stored: { ...about, sha256: sha256Of(key) } };
 }
 
-/** The principal of a key; undefined if it opens nothing any more. */
+/** The principal of a key, or of the key behind a session; undefined if it opens nothing any more. */
 export function principalOf(key: KeyRoute | undefined, nowMs: number): Principal | undefined {
   if (key === undefined || key.revoked_time !== null) return undefined;
   if (isExpired(key, nowMs)) return undefined;
-  return { id: key.id, permissions: [key], rate: key.rate };
+  return { id: key.session_of ?? key.id, permissions: [key], rate: key.rate };
 }
 
 function isExpired({ expires_time }: KeyRoute, nowMs: number): boolean {
@@ -75,7 +77,7 @@ export class Keys implements Service {
     this.deps = deps;
   }
 
-  /** Sets who gets the changes from now on. */
+  /** Sets who gets the changes. */
   serve(users: KeyUsers): void {
     this.users = users;
   }
@@ -103,15 +105,31 @@ export class Keys implements Service {
   }
 
   find(sha256: string): Principal | undefined {
-    const ofAdmin = this.deps.admin.keys.find((key) => key.sha256 === sha256);
-    return principalOf(ofAdmin ?? this.byHash.get(sha256), wallMs());
+    return principalOf(this.withHash(sha256) ?? this.sessionWith(sha256), wallMs());
   }
 
-  /** The keys that open something now or opened it a day ago, for the gateways. The admin token is the first. */
+  /** The key with this hash, which may have ended. No session. */
+  withHash(sha256: string): StoredKey | undefined {
+    return this.deps.admin.keys.find((key) => key.sha256 === sha256) ?? this.byHash.get(sha256);
+  }
+
+  /** The session with this hash, in the form of a key. It or its key may have ended. */
+  sessionWith(sha256: string): StoredKey | undefined {
+    const session = this.deps.sessions.find(sha256);
+    const key = session && this.withHash(session.key_sha256);
+    return key && asKey(session!, key);
+  }
+
+  /** Resolves when every connected gateway has the sessions as they are now. */
+  sessionsChanged = (): Promise<void> => this.users.keysChanged();
+
+  /** The keys and sessions that open something now, and keys that did a day ago. The admin token is the first. */
   forGateways(): StoredKey[] {
     // The day covers a clock that is set back.
     const sinceMs = wallMs() - EXPIRED_KEPT_MS;
-    return [...this.deps.admin.keys, ...this.living().filter((key) => !isExpired(key, sinceMs))];
+    const keys = this.living().filter((key) => !isExpired(key, sinceMs));
+    const live = this.deps.sessions.all().filter(({ sha256 }) => this.find(sha256) !== undefined);
+    return [...this.deps.admin.keys, ...keys, ...live.map(({ sha256 }) => this.sessionWith(sha256)!)];
   }
 
   list(): KeyView[] {
@@ -202,7 +220,7 @@ export class Keys implements Service {
   }
 }
 
-function unlessUnavailable(error: unknown): void {
+export function unlessUnavailable(error: unknown): void {
   if (!(error instanceof ServiceError) || error.code !== "server_unavailable") throw error;
 }
 

@@ -6,6 +6,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";
 import { KEY_SCOPES, type KeyRate, type KeyScope, type Permission } from "../contracts/keys.ts";
 
+/**
+ * Stands before the token of a session where a key's text is expected (sessions.ts). No header can hold it, so the token
+ * is good in a cookie only.
+ */
+export const SESSION_PREFIX = "session\n";
+
 export interface Need {
   scope: KeyScope;
   /** The API that the request is for, if it is for one. */
@@ -63,7 +69,11 @@ export function assertPermission(
 /** The same error whatever the request is for: callers without a key do not learn which APIs exist. */
 export function unauthorized(key: string | undefined, scope: KeyScope): ServiceError {
   const what = isOfControlPlane(scope) ? "the control plane" : "this address";
-  const why = key === undefined ? `${what} needs a key` : "the key is unknown, was revoked or has expired";
+  // An unknown session is as none: it has ended, or is of another server at this host.
+  const why =
+    key === undefined || key.startsWith(SESSION_PREFIX)
+      ? `${what} needs a key`
+      : "the key is unknown, was revoked or has expired";
   return new ServiceError("unauthorized", `${why}; ${howToSend(scope)}`);
 }
 

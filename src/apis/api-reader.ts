@@ -80,6 +80,12 @@ export class ApiReader {
     return versionHistory(this.db, name);
   }
 
+  /** The project of a version, "" if it has none; undefined if the version was removed. */
+  async projectOf(name: string, apiId: string): Promise<string | undefined> {
+    const sql = "SELECT project_id FROM api_versions WHERE name = ? AND api_id = ?";
+    return (await first<{ project_id: string }>(this.db, sql, [name, apiId]))?.project_id;
+  }
+
   /** The configuration of a version: `{}` if its row cannot be read, undefined if it was removed. */
   async configText(
     { name, api_id }: Pick<ApiState, "name" | "api_id">,
@@ -112,6 +118,12 @@ export class ApiReader {
 
   private readableState(outline: ApiOutline): ApiState {
     return stateOf(outline, this.replicas.group(outline.name), this.longInstallation(outline));
+  }
+
+  /** For how long the packages of a version are being installed; undefined if they are not. */
+  installingMsOf(version: AnyVersion): number | undefined {
+    const { user } = outlineOf(version);
+    return user === undefined ? undefined : this.installingMs(user);
   }
 
   /** What to say about an installation that takes long. */

@@ -24,7 +24,8 @@ export async function exportVersion(dataDir: string, version: AnyVersion, sender
   if (project_id === "") return archiveOf(config, ".", []);
   const directory = projectDirectory(dataDir, project_id);
   const files = await deployedFiles(directory, project_id);
-  if (files !== undefined) return archiveOf(config, directory, files);
+  const paths = files?.map(({ path }) => path);
+  if (paths !== undefined) return archiveOf(config, directory, paths);
   const message = `some files of ${name}, version ${api_id}, were changed or removed on the server after the deployment; deploy again from the original files`;
   throw new ServiceError("wrong_state", message);
 }

@@ -17,7 +17,8 @@ import {
   type Tally,
 } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
-import { addReport, pruneMetrics } from "./records/api-metrics.ts";
+import { addReport, pruneMetrics, storedTotals } from "./records/api-metrics.ts";
+import { RecentTraffic } from "./traffic/recent-traffic.ts";
 
 /** A gateway that has not reported for this long is gone; its totals stay in the sum. */
 const GONE_AFTER_MS = 180_000;
@@ -32,6 +33,8 @@ interface Known {
 }
 
 export class Reports implements Service {
+  /** The requests of the last minutes. */
+  readonly traffic = new RecentTraffic(performance.now());
   private readonly db: Database;
   private readonly log: Log;
   private readonly known = new Map<string, Known>();
@@ -41,6 +44,8 @@ export class Reports implements Service {
   /** The newest report of each gateway whose numbers wait for the write before. */
   private readonly waiting = new Map<string, Known>();
   private timer: NodeJS.Timeout | undefined;
+  /** What each gateway had counted before this controller started. */
+  private before: ReadonlyMap<string, [string, Tally][]> = new Map();
 
   constructor(db: Database, log: Log) {
     this.db = db;
@@ -48,6 +53,9 @@ export class Reports implements Service {
   }
 
   async start(): Promise<void> {
+    const before = await storedTotals(this.db);
+    this.traffic.knowBefore(before, performance.now());
+    this.before = before;
     this.timer = setInterval(
       () => inBackground(this.write(() => pruneMetrics(this.db, new Date(wallMs())))),
       METRICS_PRUNE_EVERY_MS,
@@ -64,6 +72,7 @@ export class Reports implements Service {
    * totals only grow, so that write saves the newest.
    */
   async take(report: Report): Promise<void> {
+    this.traffic.take(report, performance.now());
     const talliesText = JSON.stringify(report.apis.map(({ name, tally }) => [name, tally]));
     const before = this.known.get(report.gateway);
     const known = { report, talliesText, atMs: performance.now() };
@@ -105,6 +114,14 @@ export class Reports implements Service {
       inFlight: sumBy(present, (api) => api.in_flight),
       waiting: sumBy(present, (api) => api.waiting),
     };
+  }
+
+  /** What the gateways that are there had counted before this controller started, by API. */
+  totalsBefore(): ReadonlyMap<string, Tally> {
+    const tallies = new Map<string, Tally>();
+    for (const gateway of this.known.keys())
+      for (const [name, tally] of this.before.get(gateway) ?? []) addTally(tallies, name, tally);
+    return tallies;
   }
 
   /** The event loop delay of each gateway. */

@@ -20,7 +20,9 @@ export const KILL_POINTS = [
   "terminal-before-commit",
   "terminal-after-commit",
 ] as const;
-type KillPoint = (typeof KILL_POINTS)[number];
+/** Those of a redrive of messages: a job runs through none of them. */
+export const REDRIVE_KILL_POINTS = ["redrive-put-back", "redrive-begun"] as const;
+type KillPoint = (typeof KILL_POINTS)[number] | (typeof REDRIVE_KILL_POINTS)[number];
 
 export type ReachKillPoint = (point: KillPoint) => void;
 

@@ -14,7 +14,7 @@ import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
 import { filesOfParts } from "./isolate/parts-of-job.ts";
 import { makeLetter } from "./letters/letters.ts";
-import type { Phase, RunOfJob } from "./phase.ts";
+import type { Phase, PhaseLook, RunOfJob } from "./phase.ts";
 import { chargedAttempts } from "./records/batch-rows.ts";
 import { condemned, suspects } from "./records/interrupted-batches.ts";
 import { inputLost } from "./records/job-reasons.ts";
@@ -123,6 +123,12 @@ export class Dispatching implements Phase, WorkersOwner {
 
   waiting(withNames: boolean): string | undefined {
     return this.workers.describeWaiting(withNames);
+  }
+
+  look(nowMs: number): PhaseLook {
+    const pace = this.cursor.pace(nowMs);
+    const input = { ...pace, isExhausted: this.cursor.isExhausted && !pace.isReading };
+    return { name: "dispatching", workers: this.workers.all, input };
   }
 
   /** The last workers stay for `on_job_complete`. */

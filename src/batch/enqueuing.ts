@@ -9,7 +9,7 @@ import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import { EnqueuingDeaths, isSuspect } from "./enqueue/enqueuing-deaths.ts";
 import type { JobApi } from "./job-deps.ts";
-import type { Phase, RunOfJob } from "./phase.ts";
+import type { Phase, PhaseLook, RunOfJob } from "./phase.ts";
 import { enqueueFailed } from "./records/job-reasons.ts";
 import { configText } from "./records/job-rows.ts";
 import { setRunning } from "./records/owned-job.ts";
@@ -161,6 +161,10 @@ export class Enqueuing implements Phase, WorkersOwner {
   died(_: BatchWorker, { exit }: WorkerDeath): void {
     const cause = this.losses.diedIdle(exit);
     if (cause !== undefined) this.run.endSoon(cause);
+  }
+
+  look(): PhaseLook {
+    return { name: "enqueuing", workers: this.workers.all };
   }
 
   waiting(withNames: boolean): string | undefined {

@@ -1,7 +1,7 @@
 /** Reads the jobs of this controller for the control plane, whether they run or have ended. It changes nothing. */
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { type FailureCursor, type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
+import { type FailurePage, type FailureSource, type FailuresAsked, failurePage } from "./end/failures.ts";
 import { type JobDurations, jobDurations } from "./end/job-durations.ts";
 import { letterTotals } from "./letters/queue-counts.ts";
 import { failedBatches, failureGroups } from "./records/failed-batches.ts";
@@ -53,8 +53,8 @@ export class JobRecords {
     return jobDurations(this.source.db);
   }
 
-  failures(job: JobRow, after: FailureCursor, limit: number): Promise<FailurePage> {
-    return failurePage(this.source, job, after, limit);
+  failures(job: JobRow, asked: FailuresAsked): Promise<FailurePage> {
+    return failurePage(this.source, job, asked);
   }
 
   /** Failed batches counted by their errors, the most frequent first. One by one: each error has up to 97 KiB. */

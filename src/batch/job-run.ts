@@ -54,14 +54,14 @@ export class JobRun implements Service, RunOfJob, Ticking {
   isEnding = false;
   isPausing = false;
   private readonly ownOutput = new RunOutput();
-  private phase: Phase = PREPARING;
+  phase: Phase = PREPARING;
   private readonly places: PlacesByInput;
   readonly deadline: JobDeadline;
   /** Aborted when nobody waits for the input any more. */
   private readonly left = new AbortController();
   /** Aborted when the server shuts down. The next controller does writes again that wait for disk space. */
   private readonly gone = new AbortController();
-  private readonly storeWait: StoreWait;
+  readonly storeWait: StoreWait;
   private readonly ticker: RunTicker;
   private resolveEnded: () => void = () => {};
 

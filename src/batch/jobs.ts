@@ -5,13 +5,17 @@
 import { contain, reportFault } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { WorkerCounts } from "../contracts/jobs.ts";
+import type { RedriveFilter, WorkerCounts } from "../contracts/jobs.ts";
 import { CONTINUED_AT_ONCE } from "../contracts/limits/jobs.ts";
 import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
-import type { JobDeps } from "./job-deps.ts";
+import type { LetterOfJob, RedrivenLetters } from "./end/redrive-letters.ts";
+import type { JobApi, JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
+import { type QueueCounts, queueCounts } from "./letters/queue-counts.ts";
+import { FoundJobs } from "./listing/found-jobs.ts";
+import { type JobLook, lookAt } from "./look-at-job.ts";
 import { Pauses } from "./pauses.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { CheckPlaces } from "./places/check-places.ts";
@@ -29,6 +33,8 @@ export class Jobs implements Service {
   readonly records: JobRecords;
   readonly results: JobResults;
   readonly pauses: Pauses;
+  /** The jobs of all APIs. */
+  readonly found: FoundJobs;
   private readonly deps: JobDeps;
   private readonly stopping = new AbortController();
   private readonly lostWorkers: ReadonlyMap<string, number>;
@@ -43,10 +49,11 @@ export class Jobs implements Service {
     this.deps = { ...deps, stopping: this.stopping.signal };
     this.records = new JobRecords(deps);
     this.results = new JobResults(deps);
+    this.found = new FoundJobs(deps.db);
     this.runs = new RunsInProgress(this.deps);
     this.pauses = new Pauses(this.deps, this.runs);
     this.lostWorkers = lostWorkers;
-    this.newRounds = new NewRounds(deps.db, deps.assertDeployed);
+    this.newRounds = new NewRounds(deps.db, deps.assertDeployed, deps.reach);
     this.patientDeps = this.runs.patientDeps;
   }
 
@@ -109,9 +116,30 @@ export class Jobs implements Service {
     return this.runs.of(jobId)?.waiting(withNames);
   }
 
+  /** What a job in progress does at this moment; undefined if it has no run here. */
+  look(jobId: string): JobLook | undefined {
+    const run = this.runs.of(jobId);
+    return run === undefined ? undefined : lookAt(run, performance.now());
+  }
+
+  /** The last errors of queues that do not respond are in the logs; here are the messages that wait for one. */
+  waitingLetters(queue: string): Promise<QueueCounts> {
+    return queueCounts(this.deps.db, queue);
+  }
+
+  /** The compute of one worker of a job, and how long it may start; undefined if its version is gone. */
+  async apiOf({ api_name, api_id }: JobRow): Promise<JobApi | undefined> {
+    return this.deps.findApi(api_name, api_id).catch(() => undefined);
+  }
+
   /** Of each API with a job that waits for its first worker: since when the first of them does. */
   queuedSince(): Map<string, string> {
     return this.runs.queuedSince();
+  }
+
+  /** The jobs that have waited for their first worker since before `time`, those that wait longest first. */
+  queuedBefore(time: string, most: number) {
+    return this.runs.queuedBefore(time, most);
   }
 
   workerCounts(jobId: string): WorkerCounts {
@@ -132,12 +160,26 @@ export class Jobs implements Service {
   }
 
   /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state` or `queue_full`. */
-  async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
+  async redrive(job: JobRow, filter: RedriveFilter): Promise<JobRow> {
     await this.leftBy(job.job_id);
     await this.runs.assertMayBegin(job.api_name);
-    const batches = await this.newRounds.redrive(job.job_id, error);
+    const batches = await this.newRounds.redrive(job.job_id, filter);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
+  }
+
+  /**
+   * Begins a new round for the batches or items of these messages, and removes the messages. Those whose batches have
+   * succeeded since stay. Throws `wrong_state` or `queue_full`.
+   */
+  async redriveLetters(job: JobRow, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+    await this.leftBy(job.job_id);
+    await this.runs.assertMayBegin(job.api_name);
+    const result = await this.newRounds.redriveLetters(job.job_id, letters);
+    if (result.taken.length === 0) return result;
+    this.deps.jobLog(job.job_id, `redriving the batches of ${result.taken.length} messages`);
+    await this.runs.begin(job.job_id);
+    return result;
   }
 
   /** Begins a new round for the batches that were never settled. Throws `wrong_state` or `queue_full`. */

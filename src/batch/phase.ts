@@ -2,18 +2,22 @@
 import type { DiskWait } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
+import type { InputPace } from "./dispatch/segment-reader.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobOutput } from "./output/job-output.ts";
 import type { JobInput } from "./records/job-input.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
+import type { BatchWorker } from "./workers/batch-worker.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 
 export interface Phase {
   readonly workers: Pick<JobWorkers, "counts" | "stopAll">;
   /** Says what the job or its workers wait for, and who holds it if `withNames`; undefined if for nothing. */
   waiting(withNames: boolean): string | undefined;
+  /** For explanations. */
+  look(nowMs: number): PhaseLook;
   /** Called four times a second. */
   tick(nowMs: number): void;
   /** Begins no further batch. Resolves when no worker has one any more. */
@@ -22,6 +26,14 @@ export interface Phase {
   close(): Promise<void>;
   /** Closes the phase and stops reading the input. */
   leave(): Promise<void>;
+}
+
+/** What a phase does at this moment. */
+export interface PhaseLook {
+  name: "preparing" | "enqueuing" | "dispatching";
+  workers: readonly BatchWorker[];
+  /** How fast the input of batches comes. */
+  input?: InputPace & { isExhausted: boolean };
 }
 
 /** The run of a job as its phases see it. */
@@ -62,6 +74,7 @@ export const PREPARING: Phase = {
     stopAll: async () => {},
   },
   waiting: () => undefined,
+  look: () => ({ name: "preparing", workers: [] }),
   tick: () => {},
   drain: async () => {},
   close: async () => {},

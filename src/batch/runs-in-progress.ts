@@ -11,6 +11,7 @@ import { EnqueuePlaces, SuspectPlace } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRun, type SharedByRuns } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
+import type { JobRow } from "./records/job-rows.ts";
 import { claimJob } from "./records/owned-job.ts";
 import { countPaused } from "./records/paused-jobs.ts";
 import { RunTicker } from "./run-ticker.ts";
@@ -59,6 +60,14 @@ export class RunsInProgress {
       if (since !== null && since < (first.get(api) ?? "~")) first.set(api, since);
     }
     return first;
+  }
+
+  /** The jobs that have waited for their first worker since before `time`, those that wait longest first. */
+  queuedBefore(time: string, most: number): Pick<JobRow, "job_id" | "api_name" | "queued_time">[] {
+    const queued = [...this.runs.values()].flatMap(({ job }) =>
+      job.queued_time !== null && job.queued_time < time ? [job] : [],
+    );
+    return queued.sort((a, b) => (a.queued_time! < b.queued_time! ? -1 : 1)).slice(0, most);
   }
 
   /** Continues a job of the previous controller. `lostWorkers`: how many it had when the machine went down. */

@@ -14,6 +14,12 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
     .description("show everything about an API: replicas, versions, configuration")
     .action((api) => run(async (context) => (await import("./describe.ts")).describeApi(context, api)));
   program
+    .command("explain <api> [job]")
+    .description("say why an API is slow, a job is stuck or a rollout is not done, and what to do")
+    .action((api, job) =>
+      run(async (context) => (await import("./dashboard/explain.ts")).explain(context, api, job)),
+    );
+  program
     .command("predict [api] [file]")
     .usage("[options] [api] <file>")
     .description("send a JSON file (- is stdin) to a real-time API (default: the only one of this directory)")

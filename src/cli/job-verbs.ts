@@ -52,10 +52,25 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
   queue
     .command("messages <queue>")
     .description("show the messages of a queue, oldest first")
+    .option("--search <text>", "only those with this text in their items or error")
     .option("--limit <count>", "at most this many", "20")
     .option("--cursor <cursor>", "continue after this cursor")
     .action((name, options) =>
       run(async (context) => (await queues()).queueMessages(context, name, options)),
+    );
+  queue
+    .command("redrive <queue>")
+    .description("run the batches of a queue's messages again; it shows their number, and asks")
+    .option("--search <text>", "only those with this text in their items or error")
+    .action((name, options) =>
+      run(async (context) => (await queues()).changeMessages(context, name, "redrive", options)),
+    );
+  queue
+    .command("remove <queue>")
+    .description("remove messages of a queue permanently; it shows their number, and asks")
+    .option("--search <text>", "only those with this text in their items or error")
+    .action((name, options) =>
+      run(async (context) => (await queues()).changeMessages(context, name, "remove", options)),
     );
   queue
     .command("purge <queue>")
@@ -84,6 +99,7 @@ function addRounds(job: Command, run: RunVerb): void {
     .command("redrive <api> <job>")
     .description("run the failed batches of a job again")
     .option("--error <text>", "only those with this text in their error")
+    .option("--like <batch>", "only those whose error differs from that of this batch in numbers only")
     .option("--wait", "wait until it has ended")
     .action((api, id, options) =>
       run(async (context) =>
@@ -131,10 +147,13 @@ function addReading(job: Command, run: RunVerb): void {
       }),
     );
   job
-    .command("list <api>")
-    .description("show the newest jobs of an API")
+    .command("list [api]")
+    .description("show the newest jobs of an API, or of all")
     .option("--limit <count>", "at most this many", "10")
-    .option("--status <status>", "only those in this status, such as running or status_running")
+    .option("--status <status>", "only those in this status, such as running; may be repeated", also)
+    .option("--search <text>", "only those whose id begins with this, or whose API's name has it")
+    .option("--created-after <time>", "only those that were submitted then or later")
+    .option("--created-before <time>", "only those that were submitted before")
     .option("--cursor <cursor>", "continue after this cursor")
     .action((api, options) =>
       run(async (context) => {
@@ -148,6 +167,7 @@ function addReading(job: Command, run: RunVerb): void {
     .option("--limit <count>", "at most this many", "20")
     .option("--cursor <cursor>", "continue after this cursor")
     .option("--by-error", "count them by error")
+    .option("--like <batch>", "only those whose error differs from that of this batch in numbers only")
     .option("--export <file>", "write all of them, as JSON lines (- is stdout)")
     .action((api, id, options) =>
       run(async (context) => (await import("./jobs/failures.ts")).jobFailures(context, api, id, options)),
@@ -175,4 +195,9 @@ function addReading(job: Command, run: RunVerb): void {
     .action((api, id, options) =>
       run(async (context) => (await import("./project/logs.ts")).logs(context, api, id, options)),
     );
+}
+
+/** Collects the values of an option that may be repeated. */
+function also(value: string, before: string[] = []): string[] {
+  return [...before, value];
 }

@@ -23,6 +23,13 @@ export function addOwnVerbs(program: Command, run: RunVerb, version: string): vo
   addSeriesVerb(program, run);
   addBackupVerbs(program, run);
   program
+    .command("ui")
+    .description("open the dashboard in a browser, signed in")
+    .option("--print", "print its address only; whoever opens it within a minute is signed in")
+    .action((options) =>
+      run(async (context) => (await import("./server/open-dashboard.ts")).openDashboard(context, options)),
+    );
+  program
     .command("doctor")
     .description("check the environment: Node, Python, disk, limits, the server")
     .action(() => run(async (context) => (await import("./doctor.ts")).doctor(context)));

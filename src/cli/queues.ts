@@ -1,6 +1,11 @@
-/** `quern queue get|messages|purge`: shows and purges dead letter queues. */
+/** `quern queue get|messages|redrive|remove|purge`: shows dead letter queues, and changes their messages. */
 import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { actOn, select } from "./server/selections.ts";
+import { confirm } from "./terminal/confirm.ts";
 import { cell, since, table } from "./terminal/table.ts";
+
+/** Reasons that are printed for messages that stay. */
+const SKIPPED_PRINTED = 10;
 
 interface Counts {
   name: string;
@@ -69,11 +74,11 @@ function queueTable(queues: readonly Counts[]): string {
 export async function queueMessages(
   { client, output, out, err }: CliContext,
   name: string,
-  options: { limit: string; cursor?: string },
+  options: { limit: string; cursor?: string; search?: string },
 ): Promise<number> {
   const { value, text } = await client.json<{ messages: Message[]; next_cursor: string | null }>(
     `/-/queues/${encodeURIComponent(name)}/messages`,
-    { query: { limit: options.limit, cursor: options.cursor } },
+    { query: { limit: options.limit, cursor: options.cursor, search: options.search } },
   );
   if (output === "json") await out(`${text}\n`);
   else if (value.messages.length === 0) await out("no messages\n");
@@ -89,6 +94,29 @@ export async function queueMessages(
     await out(`${table(["api", "batch id", "attempts", "error", "items", "age"], rows)}\n`);
   }
   if (value.next_cursor !== null) err(`more: --cursor ${value.next_cursor}; full messages: -o json\n`);
+  return EXIT.success;
+}
+
+/** Redrives or removes the messages of a queue that have a text, or all of them. */
+export async function changeMessages(
+  context: CliContext,
+  queue: string,
+  action: "redrive" | "remove",
+  { search }: { search?: string },
+): Promise<number> {
+  const selection = await select(context, { messages: { queue, search } });
+  const { count } = selection;
+  if (count > 0)
+    await confirm(context, `${action} ${count === 1 ? "1 message" : `${count} messages`} of ${queue}?`);
+  const acted = await actOn(context, selection, action);
+  if (context.output === "json") await context.out(`${JSON.stringify(acted)}\n`);
+  else {
+    const done = action === "redrive" ? "redriven" : "removed";
+    await context.out(`${acted.changed} of ${count} messages of ${queue} ${done}\n`);
+    for (const { id, reason } of acted.skipped.slice(0, SKIPPED_PRINTED)) context.err(`${id}: ${reason}\n`);
+    const hidden = acted.skipped_count - SKIPPED_PRINTED;
+    if (hidden > 0) context.err(`and ${hidden} more; -o json shows 100\n`);
+  }
   return EXIT.success;
 }
 

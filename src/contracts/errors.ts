@@ -26,6 +26,7 @@ export const ERRORS = {
   key_not_found: [404, "No such key"],
   queue_not_found: [404, "No such queue"],
   message_not_found: [404, "No such message"],
+  selection_not_found: [404, "No such selection"],
   no_output: [404, "The job has no output"],
   route_not_found: [404, "No such address"],
   method_not_allowed: [405, "The method is not allowed"],

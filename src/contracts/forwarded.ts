@@ -12,6 +12,8 @@ export type ListenerName = "main" | "control" | "inside";
 export interface Forwarded {
   /** The address by which the client reached the gateway, for addresses in responses. */
   baseUrl: string;
+  /** The same without `--public-url`, if that differs. */
+  reachedUrl?: string | undefined;
   listener: ListenerName;
   /** The client's address. It is the sender of a request without a key: whose share it takes, whose turn it has. */
   client?: string | undefined;

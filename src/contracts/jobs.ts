@@ -71,8 +71,20 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   output: Object.keys(outputSchema.shape),
 };
 
-/** The optional body of a redrive: it selects the batches whose error has this text (docs/contract/jobs.md#redrive). */
-export const redriveSchema = z.strictObject({ error: z.string().min(1, "must not be empty").optional() });
+/** The optional body of a redrive, which selects failed batches (docs/contract/jobs.md#redrive). */
+export const redriveSchema = z.strictObject({
+  error: z
+    .string()
+    .min(1, "must not be empty")
+    .optional()
+    .meta({ description: "only those whose error has this text" }),
+  like: z
+    .int("must be the index of a batch")
+    .min(0, "must be the index of a batch")
+    .optional()
+    .meta({ description: "only those whose error differs from that of this batch in numbers only" }),
+});
+export type RedriveFilter = z.infer<typeof redriveSchema>;
 
 /** docs/contract/jobs.md#job-moves */
 export const JOB_STATUSES = [

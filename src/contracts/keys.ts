@@ -41,10 +41,12 @@ export interface StoredKey extends Permission {
   /** When the key expires; null for never. */
   expires_time: string | null;
   revoked_time: string | null;
+  /** For a session of a browser: the id of its key. */
+  session_of?: string | undefined;
 }
 
 /** A key as lists show it. */
-export type KeyView = Omit<StoredKey, "sha256"> & {
+export type KeyView = Omit<StoredKey, "sha256" | "session_of"> & {
   /** Exact to a minute; null if it was never used. */
   last_used_time: string | null;
 };

@@ -71,6 +71,8 @@ export const keyRouteSchema = z.object({
   rate: z.object({ requests: z.int(), seconds: z.int() }).nullable(),
   expires_time: z.string().nullable(),
   revoked_time: z.string().nullable(),
+  /** For a session of a browser: the id of its key. */
+  session_of: z.string().optional(),
 });
 
 export type KeyRoute = z.infer<typeof keyRouteSchema>;

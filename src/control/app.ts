@@ -14,8 +14,14 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { backupRoutes } from "./backups.ts";
+import { explainRoutes } from "./dashboard/explain.ts";
+import { type OverviewRoutesDeps, overviewRoutes } from "./dashboard/overview-routes.ts";
+import { pageRoutes } from "./dashboard/pages.ts";
 import { type SeriesRoutesDeps, seriesRoutes } from "./dashboard/series.ts";
+import { type SessionRoutesDeps, sessionRoutes } from "./dashboard/sessions.ts";
+import { type VersionRoutesDeps, versionRoutes } from "./dashboard/versions.ts";
 import { docsRoutes } from "./docs.ts";
+import type { ExplainDeps } from "./explain/explain-deps.ts";
 import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
@@ -34,7 +40,11 @@ export interface ControlDeps
     JobRoutesDeps,
     QueueRoutesDeps,
     HealthRoutesDeps,
-    SeriesRoutesDeps {
+    SessionRoutesDeps,
+    SeriesRoutesDeps,
+    VersionRoutesDeps,
+    ExplainDeps,
+    OverviewRoutesDeps {
   log: Log;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
@@ -42,6 +52,7 @@ export interface ControlDeps
   audit: Audit;
   backups: Backups;
   auditDirectory: string;
+  dashboardDirectory: string;
 }
 
 /** Whether the client closed its connection before its request was complete. */
@@ -79,13 +90,17 @@ export function controlApp(deps: ControlDeps): Hono {
   });
   app.use("/-/*", controlListenerOnly(deps.hasControlListener));
   app.route("/", docsRoutes(deps.version));
+  app.route("/", pageRoutes(deps.dashboardDirectory));
   app.use("*", auditChanges(deps));
+  const sessions = sessionRoutes(deps);
+  app.route("/", sessions.open);
   // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
   app.use("/-/*", async (c, next) => {
     const scope = neededScope(c.req.method, c.req.path);
     if (scope !== "submit") assertKey(c, deps.keys, { scope });
     await next();
   });
+  app.route("/", sessions.closed);
   app.get("/-/version", (c) => c.json({ version: deps.version }));
   app.route("/", healthRoutes(deps));
   app.post("/-/jobs/unpause", async (c) => {
@@ -96,10 +111,13 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", backupRoutes(deps.backups));
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
+  app.route("/", versionRoutes(deps));
   app.route("/", applicationRoutes(deps));
   app.route("/", metricsRoutes(deps));
   app.route("/", seriesRoutes(deps));
   app.route("/", queueRoutes(deps));
+  app.route("/", explainRoutes(deps));
+  app.route("/", overviewRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;

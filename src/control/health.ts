@@ -71,7 +71,8 @@ function faultsOfApis(healths: readonly (readonly [ApiState, ApiHealth])[]): Fie
   );
 }
 
-function faultsOfServer(
+/** What is wrong with the server itself, for a person. */
+export function faultsOfServer(
   disk: string | undefined,
   { wanted, connected }: { wanted: number; connected: number },
 ): FieldError[] {

@@ -7,14 +7,15 @@ import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json/exact.ts";
 import { quotedBeginning } from "../base/printable.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
+import type { Queues } from "../batch/letters/queues.ts";
+import type { DeadLetterPage } from "../batch/letters/search-letters.ts";
 import { jobStatus } from "../batch/records/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { QUEUE_CURSOR_PATTERN } from "../contracts/queues.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import { queueUrl } from "./jobs/job-answers.ts";
 import { assertKey, isPermitted } from "./requests/authorization.ts";
-import { limitOf } from "./requests/parameters.ts";
+import { limitOf, searchOf } from "./requests/parameters.ts";
 
 const QUEUE_CURSOR = new RegExp(QUEUE_CURSOR_PATTERN);
 
@@ -46,7 +47,8 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
     return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
   });
   app.get("/-/queues/:queue/messages", async (c) => {
-    const page = await queues.messages(c.req.param("queue"), cursorOf(c, isUlid), limitOf(c));
+    const search = searchOf(c);
+    const page = await queues.messages(c.req.param("queue"), cursorOf(c, isUlid), limitOf(c), search);
     return messagesResponse(c, lists, page);
   });
   app.delete("/-/queues/:queue/messages", async (c) => {
@@ -73,7 +75,13 @@ function messagesResponse(c: Context, lists: OpenStreams, page: DeadLetterPage):
   async function* chunks(): AsyncGenerator<string> {
     yield '{"messages":[';
     let separator = "";
-    for await (const { message_id, body, attributes_json, sent_time } of page.letters) {
+    for await (const found of page.letters) {
+      // Others have their turn, and the search ends if the client has left.
+      if (found === undefined) {
+        yield "";
+        continue;
+      }
+      const { message_id, body, attributes_json, sent_time } = found;
       const letter = { message_id, body: Buffer.from(body).toString("utf8"), sent_time };
       yield separator + stringifyWithRaw(letter, { attributes: attributes_json });
       separator = ",";

@@ -1,10 +1,13 @@
 /** Builds the controller's HTTP: keys, audit, the control plane, and the requests of gateways. */
 import type { RequestListener } from "node:http";
+import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { AdminToken } from "../access/admin-token.ts";
 import { KeyUse } from "../access/key-use.ts";
 import { type KeyStore, Keys } from "../access/keys.ts";
+import { Sessions } from "../access/sessions.ts";
 import type { Apis } from "../apis/apis.ts";
+import { ProjectLists } from "../apis/projects/project-lists.ts";
 import type { RoutePublisher } from "../apis/publish-routes.ts";
 import { exactSpec, findVersion } from "../apis/records/api-rows.ts";
 import type { Autoscaling } from "../apis/replicas/autoscaling.ts";
@@ -15,12 +18,23 @@ import { inBackground } from "../base/boundary.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { Queues } from "../batch/letters/queues.ts";
 import { apiLogDirectory, jobLogDirectory, logsDirectory } from "../contracts/data-layout.ts";
+import { packageRoot } from "../contracts/package-root.ts";
 import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
+import type { TrafficSamples } from "../control/explain/traffic-samples.ts";
 import { ReadsInTurn } from "../control/requests/reads-in-turn.ts";
-import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../database/key-rows.ts";
+import {
+  addKey,
+  addSession,
+  allKeys,
+  allSessions,
+  removeSessions,
+  replaceKey,
+  revokeKey,
+  saveKeyUse,
+} from "../database/key-rows.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
 import { describeFullDisk } from "../observe/disk-space.ts";
@@ -28,13 +42,21 @@ import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import type { SeriesRecorder } from "../series/recorder.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
+import { accountFacts, databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
 
 export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
   return new KeyUse({ save: (ids, time) => saveKeyUse(db, ids, time), log });
 }
 
-export function buildKeys({ db, options }: Infrastructure, use: KeyUse): Keys {
+export function buildSessions({ db }: Infrastructure): Sessions {
+  return new Sessions({
+    all: () => allSessions(db),
+    add: (session) => addSession(db, session),
+    remove: (hashes) => removeSessions(db, hashes),
+  });
+}
+
+export function buildKeys({ db, options }: Infrastructure, use: KeyUse, sessions: Sessions): Keys {
   const store: KeyStore = {
     all: () => allKeys(db),
     add: (key) => addKey(db, key),
@@ -43,7 +65,7 @@ export function buildKeys({ db, options }: Infrastructure, use: KeyUse): Keys {
   };
   const { dataDir, jwt, sigv4 } = options;
   const takesTokens = jwt !== undefined || sigv4 !== undefined;
-  return new Keys({ store, use, admin: new AdminToken(dataDir), takesTokens });
+  return new Keys({ store, use, admin: new AdminToken(dataDir), sessions, takesTokens });
 }
 
 export function buildAudit({ options }: Infrastructure): Audit {
@@ -57,8 +79,10 @@ export function buildControl(
     applications: Applications;
     jobs: Jobs;
     keys: Keys;
+    sessions: Sessions;
     replicas: Replicas;
     reports: Reports;
+    recent: TrafficSamples;
     routes: RoutePublisher;
     audit: Audit;
     recorder: SeriesRecorder;
@@ -72,6 +96,8 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
     waitingForCompute: () => waitingFor(account),
+    account: () => accountFacts(account),
+    memoryOfWorkers: () => workerDeps.engine.memoryInUse(),
     ...{ parentPid: options.parentPid, dataDir, certificate: options.tls?.cert },
     databaseBytes: () => databaseBytes(dataDir, options.database === undefined ? undefined : db),
     workersInMemory: () => workersInMemory(db, workerDeps.engine),
@@ -84,6 +110,8 @@ export function buildControl(
     lists: new OpenStreams(rooms.keys, LISTS),
     reads: new ReadsInTurn(rooms.keys),
     auditDirectory: logsDirectory(dataDir),
+    dashboardDirectory: join(packageRoot, "dist", "dashboard"),
+    projectLists: new ProjectLists(dataDir),
     backups: new Backups({
       ...{ dataDir, db, version: version() },
       isOnPostgres: options.database !== undefined,

@@ -19,11 +19,19 @@ import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-wo
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";
+import { TrafficSamples } from "../control/explain/traffic-samples.ts";
 import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
 import { applicationDeploy, buildApplications } from "./build-applications.ts";
-import { buildAudit, buildControl, buildInternal, buildKeys, buildKeyUse } from "./build-control.ts";
+import {
+  buildAudit,
+  buildControl,
+  buildInternal,
+  buildKeys,
+  buildKeyUse,
+  buildSessions,
+} from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { buildSeries } from "./build-series.ts";
@@ -60,7 +68,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   };
 }
 
-/** Builds all rooms, and lists them as services in the order of their start. */
+/** Builds all rooms, and lists them as services in the order of their start. Long: some lines for each room. */
 function buildServices(infrastructure: Infrastructure, left: FormerWorkers, roots: readonly LocalRoot[]) {
   const { db, options } = infrastructure;
   const { dataDir } = options;
@@ -72,12 +80,14 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
   const recorder = buildSeries(infrastructure, { replicas, reports });
+  const recent = new TrafficSamples(reports);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
   const retention = buildRetention(infrastructure, jobs);
   const { python } = options;
   const keyUse = buildKeyUse(infrastructure);
-  const keys = buildKeys(infrastructure, keyUse);
+  const sessions = buildSessions(infrastructure);
+  const keys = buildKeys(infrastructure, keyUse, sessions);
   const apis = new Apis({
     patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
@@ -95,8 +105,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
     buildControl(infrastructure, {
-      ...{ apis, applications, jobs, keys, replicas },
-      ...{ reports, routes, audit, recorder },
+      ...{ apis, applications, jobs, keys, sessions, replicas },
+      ...{ reports, recent, routes, audit, recorder },
     }),
   );
   const internal = new ControlServer(
@@ -108,12 +118,14 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     workerDeps.environments,
     new InstallationWatch(workerDeps.db, workerDeps.environments),
     keyUse,
+    sessions,
     keys,
     apis,
     replicas,
     autoscaling,
     reports,
     recorder,
+    recent,
     outbox,
     retention,
     projects,

@@ -7,7 +7,9 @@ import type { Database } from "../database/database.ts";
 import { apisOfWorkers } from "../database/worker-rows.ts";
 import type { ComputeAccount } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Compute } from "../engine/scheduler/compute.ts";
+import { type Compute, combine, NO_COMPUTE } from "../engine/scheduler/compute.ts";
+import type { ComputeFacts } from "../explain/facts.ts";
+import type { Amount } from "../explain/words.ts";
 
 export function shownCompute(
   { total, available }: ComputeAccount,
@@ -21,6 +23,29 @@ export function shownCompute(
     cpus: { ...part("cpuMillis", 1000), machine: machine.cpuMillis / 1000 },
     memory_bytes: { ...part("memoryBytes", 1), machine: machine.memoryBytes },
     gpus: part("gpus", 1),
+  };
+}
+
+/** The account as explanations need it: what is free, and who holds how much, the largest holders first. */
+export function accountFacts({ total, available, holdings }: ComputeAccount): ComputeFacts {
+  const sums = new Map<string, Compute>();
+  for (const { by, compute } of holdings) {
+    const sum = sums.get(by.holder) ?? NO_COMPUTE;
+    sums.set(
+      by.holder,
+      combine(sum, compute, (a, b) => a + b),
+    );
+  }
+  const most = [...sums].sort(([, a], [, b]) => b.gpus - a.gpus || b.cpuMillis - a.cpuMillis);
+  const holders = most.map(([holder, sum]) => ({ holder, amount: amountOf(sum) }));
+  return { total: amountOf(total), free: amountOf(available), holders };
+}
+
+function amountOf({ cpuMillis, memoryBytes, gpus }: Compute): Amount {
+  return {
+    cpus: Math.max(0, cpuMillis) / 1000,
+    memoryBytes: Math.max(0, memoryBytes),
+    gpus: Math.max(0, gpus),
   };
 }
 

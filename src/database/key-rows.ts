@@ -1,4 +1,7 @@
-/** The rows of keys: hashes only. Revoked keys stay, because a server that never had a key is open to all. */
+/**
+ * The rows of keys, and of sessions of browsers: hashes only. Revoked keys stay, because a server that never had a key is
+ * open to all.
+ */
 import type { StoredKey } from "../contracts/keys.ts";
 import type { Database, Statements } from "./database.ts";
 
@@ -55,4 +58,31 @@ export async function revokeKey(db: Statements, id: string, time: string): Promi
 export async function saveKeyUse(db: Statements, ids: readonly string[], time: string): Promise<void> {
   const places = ids.map(() => "?").join(", ");
   await db.run(`UPDATE keys SET last_used_time = ? WHERE id IN (${places})`, [time, ...ids]);
+}
+
+/** A session of a browser. */
+interface SessionRow {
+  sha256: string;
+  key_id: string;
+  key_sha256: string;
+  created_time: string;
+  expires_time: string;
+}
+
+/** The sessions, oldest first. */
+export function allSessions(db: Statements): Promise<SessionRow[]> {
+  return db.all("SELECT * FROM sessions ORDER BY created_time");
+}
+
+export async function addSession(db: Statements, session: SessionRow): Promise<void> {
+  const { sha256, key_id, key_sha256, created_time, expires_time } = session;
+  await db.run(
+    "INSERT INTO sessions (sha256, key_id, key_sha256, created_time, expires_time) VALUES (?, ?, ?, ?, ?)",
+    [sha256, key_id, key_sha256, created_time, expires_time],
+  );
+}
+
+export async function removeSessions(db: Statements, hashes: readonly string[]): Promise<void> {
+  const places = hashes.map(() => "?").join(", ");
+  await db.run(`DELETE FROM sessions WHERE sha256 IN (${places})`, hashes);
 }

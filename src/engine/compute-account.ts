@@ -15,7 +15,7 @@ import {
   type WaitingAsk,
   type Yielding,
 } from "./reservations.ts";
-import type { Claimant } from "./scheduler/claims.ts";
+import type { Claimant, Holding } from "./scheduler/claims.ts";
 import { type Compute, combine, fits, minus, timesIn } from "./scheduler/compute.ts";
 import type { JobsAbove } from "./scheduler/jobs-above.ts";
 import type { Delay } from "./scheduler/schedule.ts";
@@ -161,6 +161,11 @@ export class ComputeAccount {
   describe(need: Compute, withNames: boolean): string {
     const { total, available: free, held } = this;
     return describeCompute(need, { total, free, held }, withNames);
+  }
+
+  /** Who holds what, a reservation each. */
+  get holdings(): Iterable<Holding> {
+    return this.held.values();
   }
 
   /** The free compute. It is negative if more is reserved than the machine has. */

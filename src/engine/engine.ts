@@ -72,6 +72,8 @@ export interface RunningWorker {
 /** What a worker and its children use now, and what they may use. */
 export interface WorkerMemory {
   bytes: number;
+  /** The most that was measured. */
+  peakBytes: number;
   limitBytes: number | undefined;
 }
 

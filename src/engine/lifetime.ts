@@ -3,6 +3,8 @@ import { processAgeMs } from "../base/process-identity.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import type { WorkerIdentity } from "./engine.ts";
 
+/** The type of the fault of a worker that took too long to start. */
+export const START_TIMEOUT = "StartTimeout";
 /** How often a start that takes long is logged. */
 const LOGGED_EACH_MS = 10_000;
 
@@ -93,7 +95,7 @@ export class StartWatch {
 function tookTooLong(startupTimeout: string): WorkerFault {
   return {
     stage: "init",
-    type: "StartTimeout",
+    type: START_TIMEOUT,
     message: `the worker was not ready after ${startupTimeout} and was killed; if __init__ needs longer, set predictor.startup_timeout`,
     traceback: "",
   };

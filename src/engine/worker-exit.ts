@@ -1,6 +1,9 @@
 /** Describes how a worker ended. */
 import type { WorkerExit } from "./engine.ts";
 
+/** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
+export const TEMPORARY_FAILURE = 75;
+
 export function describeExit(exit: WorkerExit): string {
   const { outOfMemory, peakMemoryBytes, memoryLimitBytes } = exit;
   const peak = peakMemoryBytes === undefined ? "" : ` (its peak memory was ${mib(peakMemoryBytes)})`;

@@ -97,7 +97,7 @@ export class ControlPlane {
   ): void {
     const { authorization, bodies, clients, controller } = this.deps;
     const forwarded = {
-      baseUrl: clients.baseUrl(request),
+      ...clients.urls(request),
       listener: entrance.name,
       client: addressOwner(request.socket.remoteAddress),
       isLocal: clients.isLocal(request),

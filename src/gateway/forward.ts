@@ -10,6 +10,7 @@ import {
 } from "node:http";
 import type { BodyBudget } from "../access/body-budget.ts";
 import { HeldBody } from "../access/held-body.ts";
+import { DASHBOARD_HEADER } from "../access/sessions.ts";
 import { contain } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
@@ -129,7 +130,7 @@ function headersOf(
   { body, requestId, forwarded }: ForwardOptions,
 ): Record<string, string | string[]> {
   const passed = Object.entries(request.headers).filter(
-    ([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && body),
+    ([name]) => !HOP_BY_HOP.has(name) && !isOurs(name) && !(name === "expect" && body),
   );
   return {
     ...(Object.fromEntries(passed) as Record<string, string | string[]>),
@@ -140,6 +141,11 @@ function headersOf(
     // Not `close`: the controller would end the connection after an early response, which would then be lost.
     connection: "keep-alive",
   };
+}
+
+/** Only the dashboard's own header comes from clients. */
+function isOurs(name: string): boolean {
+  return name.startsWith("x-quern-") && name !== DASHBOARD_HEADER;
 }
 
 /** Undefined as in `ControllerConnections.connect`. */

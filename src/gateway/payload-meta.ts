@@ -3,6 +3,7 @@
  * predictor declares. Pure.
  */
 import type { IncomingMessage } from "node:http";
+import { withoutSession } from "../access/sessions.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 import type { MetaSource, Wishes } from "./answers/prediction-request.ts";
 
@@ -62,7 +63,7 @@ export class RequestHead implements MetaSource {
 
   private addHeaders(meta: PredictMeta, lacking: ReadonlySet<string>): void {
     const all = Object.entries({ ...this.fields.headers, [REQUEST_ID]: this.requestId });
-    meta.headers = Object.fromEntries(without(lacking, all));
+    meta.headers = Object.fromEntries(without(lacking, all).flatMap(withoutSessions));
     const repeated = without(lacking, repeatedHeaders(this.fields));
     if (repeated.length > 0) meta.repeated_headers = Object.fromEntries(repeated);
   }
@@ -87,11 +88,20 @@ function repeatedHeaders({ headers, rawHeaders }: Fields): [string, string[]][] 
   const distinct = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!.toLowerCase();
+    const value = name === "cookie" ? withoutSession(rawHeaders[at + 1]!) : rawHeaders[at + 1]!;
+    if (value === undefined) continue;
     const values = distinct.get(name);
-    if (values === undefined) distinct.set(name, [rawHeaders[at + 1]!]);
-    else values.push(rawHeaders[at + 1]!);
+    if (values === undefined) distinct.set(name, [value]);
+    else values.push(value);
   }
   return [...distinct].filter(([name, values]) => values.length > 1 && name !== REQUEST_ID);
+}
+
+/** A session of a browser opens the whole server, so not even `pass_credentials` passes it on. */
+function withoutSessions<Value>([name, value]: [string, Value]): [string, Value | string][] {
+  if (name !== "cookie" || typeof value !== "string") return [[name, value]];
+  const others = withoutSession(value);
+  return others === undefined ? [] : [[name, others]];
 }
 
 function without<Value>(names: ReadonlySet<string>, values: [string, Value][]): [string, Value][] {

@@ -1,5 +1,5 @@
 /** Routes a request by its host and path: to a real-time API, to the controller, or nowhere. */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { PROOF_PATH } from "../contracts/server-proof.ts";
@@ -95,6 +95,9 @@ export class Router {
     // If the address needs no key, any web page could send requests to it through its visitors' browsers.
     if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(visit))
       return refuseVisit(visit, foreignOrigin(origin, address.name));
+    // The browser adds a session by itself, so only this server's own pages may use it.
+    if (origin !== undefined && this.deps.authorization.isOfSession(request) && this.isForeign(visit))
+      return refuseVisit(visit, foreignOrigin(origin, undefined));
     const destination = destinationOf(endpoint, request);
     if (destination === undefined) return refuseVisit(visit, unknownAddress(address.endpoint));
     this.deps.predictions.take(destination, visit);
@@ -107,6 +110,7 @@ export class Router {
   private takeUnknown(visit: Visit, path: string): void {
     const { endpoints } = this.deps.routes;
     const name = path.slice(1).split("/")[0]!;
+    if (path === "/" && visit.entrance.hasControl && wantsPage(visit.request)) return this.toDashboard(visit);
     if (name === "") return refuseVisit(visit, unknownAddress(path));
     if (!endpoints.asksForKeys) {
       if (endpoints.knows(name) && endpoints.find(path) === undefined)
@@ -114,6 +118,14 @@ export class Router {
       return this.forward(visit);
     }
     this.unlessRefused(visit, () => this.askForUnknown(visit, name));
+  }
+
+  /** The prefix of a proxy that does not say it is only known to the browser, so then the address is relative. */
+  private toDashboard({ request, response, requestId, entrance }: Visit): void {
+    const prefix = this.deps.clients.prefix(request, entrance.name === "control");
+    const location = prefix === "" ? "-/ui/" : `${prefix}/-/ui/`;
+    response.writeHead(302, { location, vary: "Accept", "content-length": 0, "x-request-id": requestId });
+    response.end();
   }
 
   /** Asks the controller, for a stranger only if it cannot learn anything from the response. */
@@ -158,6 +170,11 @@ export class Router {
   private isForeign({ request, entrance }: Visit): boolean {
     return isForeign(request, entrance.rules, this.deps.clients);
   }
+}
+
+/** Whether a browser asks for a page to show. */
+function wantsPage({ method, headers }: IncomingMessage): boolean {
+  return (method === "GET" || method === "HEAD") && headers.accept?.includes("text/html") === true;
 }
 
 function refuseVisit({ request, response, requestId }: Visit, error: unknown): void {

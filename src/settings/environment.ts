@@ -51,3 +51,10 @@ export function runtimeParent(): string {
 export function isPlainOutput(): boolean {
   return process.env.NO_COLOR !== undefined || process.env.CI !== undefined || process.env.TERM === "dumb";
 }
+
+/** The program that opens an address in a browser; undefined without a desktop, such as over SSH. */
+export function browserOpener(): string | undefined {
+  if (process.platform === "darwin") return process.env.SSH_CONNECTION === undefined ? "open" : undefined;
+  const isDesktop = process.env.DISPLAY || process.env.WAYLAND_DISPLAY;
+  return isDesktop ? "xdg-open" : undefined;
+}

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { AdminKeys } from "../../src/access/admin-token.ts";
 import { KeyUse } from "../../src/access/key-use.ts";
 import { Keys } from "../../src/access/keys.ts";
+import { Sessions } from "../../src/access/sessions.ts";
 import { openLog } from "../../src/base/log.ts";
 import { ServiceError } from "../../src/contracts/errors.ts";
 import type { StoredKey } from "../../src/contracts/keys.ts";
@@ -23,7 +24,8 @@ const start = async (stored: ReturnType<typeof key>[], takesTokens = false) => {
   };
   const use = new KeyUse({ save: async () => {}, log: openLog("test") });
   const admin: AdminKeys = { keys: [key("admin-token", { scope: "admin" })], rotate: () => "t" };
-  const keys = new Keys({ store, use, admin, takesTokens });
+  const sessions = new Sessions({ all: async () => [], add: async () => {}, remove: async () => {} });
+  const keys = new Keys({ store, use, admin, sessions, takesTokens });
   await keys.start();
   return keys;
 };

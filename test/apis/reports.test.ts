@@ -48,6 +48,23 @@ describe("a report", () => {
   });
 });
 
+it("know what a gateway had counted before the controller started", async () => {
+  const db = openSqliteDatabase(":memory:");
+  await migrate(db);
+  const report = (count: number) => {
+    const tally = { ...emptyTally(), answers: { "2xx": count } };
+    return { gateway: "g", apis: [{ name: "a", in_flight: 0, waiting: 0, tally }] };
+  };
+  await new Reports(db, openLog("test")).take(report(7));
+  const later = new Reports(db, openLog("test"));
+  await later.start();
+  expect(later.totalsBefore().get("a")).toBeUndefined();
+  await later.take(report(9));
+  expect(later.totalsBefore().get("a")!.answers).toEqual({ "2xx": 7 });
+  await later.stop();
+  await db.close();
+});
+
 describe("the requests that a gateway said were under way", () => {
   let nowMs = 0;
   beforeEach(() => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addReport, readMetrics } from "../../src/apis/records/api-metrics.ts";
+import { addReport, readMetrics, storedTotals } from "../../src/apis/records/api-metrics.ts";
 import { endCounted, jobDurations } from "../../src/batch/end/job-durations.ts";
 import {
   failedItems,
@@ -45,7 +45,16 @@ import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import { emptyTally, type Report, type Tally } from "../../src/contracts/reports.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
-import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../../src/database/key-rows.ts";
+import {
+  addKey,
+  addSession,
+  allKeys,
+  allSessions,
+  removeSessions,
+  replaceKey,
+  revokeKey,
+  saveKeyUse,
+} from "../../src/database/key-rows.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { takeEpoch } from "../../src/database/owner-row.ts";
 import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
@@ -303,6 +312,7 @@ describe.each([
       await report(gateway, large, "2026-01-01T00:00:00Z");
       await report(`${gateway} later`, large, "2026-01-01T01:00:00Z");
     }
+    expect((await storedTotals(db)).size).toBeGreaterThan(0);
     expect(await readMetrics(db, "sums")).toMatchObject({
       requests: { "2xx": 12 },
       values: { count: 4, avg: most / 4, min: most, max: most },
@@ -454,6 +464,17 @@ describe.each([
       { ...open, first: 7, attempts: 0 },
     ]);
     expect((await failedItems(db, "split", 7, -1, 9)).map(({ first_item }) => first_item)).toEqual([6]);
+  });
+
+  it.runIf(isHere)("keeps sessions, oldest first, until they are removed", async () => {
+    const session = (sha256: string, created_time: string) => ({
+      ...{ sha256, created_time, key_id: "k", key_sha256: "x", expires_time: "e" },
+    });
+    const all = [session("b", "1"), session("a", "2"), session("c", "3")];
+    for (const one of [all[2]!, all[0]!, all[1]!]) await addSession(db, one);
+    expect(await allSessions(db)).toEqual(all);
+    await removeSessions(db, ["b", "c", "absent"]);
+    expect(await allSessions(db)).toEqual([all[1]]);
   });
 
   it.runIf(isHere)("keeps keys with their last use, and submissions, each once", async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KeyUse } from "../../src/access/key-use.ts";
 import type { Keys } from "../../src/access/keys.ts";
 import { openLog } from "../../src/base/log.ts";
-import { buildKeys } from "../../src/controller/build-control.ts";
+import { buildKeys, buildSessions } from "../../src/controller/build-control.ts";
 import type { Infrastructure } from "../../src/controller/infrastructure.ts";
 import type { Database } from "../../src/database/database.ts";
 import { allKeys } from "../../src/database/key-rows.ts";
@@ -49,7 +49,8 @@ describe.each([
   /** The keys of a controller that starts now. */
   async function started(): Promise<Keys> {
     const infrastructure = { db, options: { dataDir } } as unknown as Infrastructure;
-    const keys = buildKeys(infrastructure, new KeyUse({ save: async () => {}, log: openLog("test") }));
+    const use = new KeyUse({ save: async () => {}, log: openLog("test") });
+    const keys = buildKeys(infrastructure, use, buildSessions(infrastructure));
     await keys.start();
     return keys;
   }

@@ -41,7 +41,7 @@ export function contentId(files: readonly ProjectFile[]): string {
  * files are newer, so the newest are left out one by one until the rest has the project's id. Undefined if no rest has
  * it.
  */
-export async function deployedFiles(directory: string, id: string): Promise<string[] | undefined> {
+export async function deployedFiles(directory: string, id: string): Promise<ProjectFile[] | undefined> {
   let files = await filesOf(directory);
   const times = new Map<string, number>();
   for (const { path } of files) times.set(path, (await lstat(join(directory, path))).mtimeMs);
@@ -49,11 +49,11 @@ export async function deployedFiles(directory: string, id: string): Promise<stri
   const tries = Math.ceil(HASHED_PATHS_MAX / Math.max(1, files.length));
   const slices = new TimeSlices(SLICE_MS);
   for (const path of newest.slice(0, tries)) {
-    if (contentId(files) === id) return files.map((file) => file.path);
+    if (contentId(files) === id) return files;
     files = files.filter((file) => file.path !== path);
     if (slices.isOver) await slices.rest();
   }
-  return contentId(files) === id ? files.map((file) => file.path) : undefined;
+  return contentId(files) === id ? files : undefined;
 }
 
 /**

@@ -64,6 +64,14 @@ export async function addReport(
   });
 }
 
+/** The last totals that each gateway reported, by API: what a later report has grown by is new. */
+export async function storedTotals(db: Database): Promise<Map<string, [string, Tally][]>> {
+  const rows = await db.all<{ gateway: string; totals_json: string }>(
+    "SELECT gateway, totals_json FROM gateway_totals",
+  );
+  return new Map(rows.map((row) => [row.gateway, JSON.parse(row.totals_json) as [string, Tally][]]));
+}
+
 export async function readMetrics(db: Database, api: string): Promise<ApiMetricsView> {
   const rows = await db.all<Grown>(
     `SELECT kind, label, SUM(count) AS count, SUM(sum / ${ROWS_SUMMED_MAX}) AS sum, MIN(least) AS least, MAX(most) AS most

@@ -10,6 +10,9 @@ export const HEALTHY_AFTER_MS = 10_000;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 60_000;
 
+/** What failed: the installation, `startup_timeout`, the memory, `__init__`, the process, or something else. */
+export type FailureKind = "requirements" | "timeout" | "memory" | "init" | "death" | "other";
+
 export class ReplicaGroup {
   readonly version: ApiVersion;
   readonly places: ReplicaPlaces;
@@ -21,6 +24,11 @@ export class ReplicaGroup {
   starting = 0;
   /** Why the newest version has no replica. */
   failure: string | undefined;
+  failureKind: FailureKind = "other";
+  /** How many replicas in a row died before they were ready, without a report. */
+  deathsInStart = 0;
+  /** How the last replica ended that was not asked to. */
+  lastExit: string | undefined;
   failedForMemory = false;
   /** A replica of this version has been ready. */
   hasServed = false;

@@ -5,6 +5,7 @@
 import { contain } from "../../base/boundary.ts";
 import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import { EnvironmentError } from "../../engine/environments/environment-error.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import type { Init } from "../../protocol/messages.ts";
@@ -55,7 +56,8 @@ export class ReplicaLifecycle {
       if (this.groups.get(version.name) === undefined) this.retire(group.workers);
     } catch (error) {
       this.vacate(version.name, reservation);
-      this.outcomes.failed(group, (error as Error).message);
+      const kind = error instanceof EnvironmentError ? "requirements" : "other";
+      this.outcomes.failed(group, (error as Error).message, kind);
     } finally {
       group.starting--;
     }

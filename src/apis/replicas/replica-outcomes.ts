@@ -2,13 +2,17 @@
 import { contain } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
-import { describeExit } from "../../engine/worker-exit.ts";
+import { START_TIMEOUT } from "../../engine/lifetime.ts";
+import { describeExit, TEMPORARY_FAILURE } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica, ReplicaEvents } from "./replica.ts";
-import { HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";
+import { type FailureKind, HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaGroups } from "./replica-groups.ts";
+
+/** So many deaths in a row are no coincidence. */
+const DEATHS_IN_START = 2;
 
 export interface ReplicaOutcomesDeps {
   log: Log;
@@ -78,6 +82,7 @@ export class ReplicaOutcomes {
     return {
       onReady: () => {
         group.failure = undefined;
+        group.deathsInStart = 0;
         if (predictorId === predictor_id) group.hasServed = true;
         this.changed();
       },
@@ -94,8 +99,9 @@ export class ReplicaOutcomes {
   }
 
   /** The group's newest version has no replica, and is retried with growing pauses. */
-  failed(group: ReplicaGroup, message: string): void {
+  failed(group: ReplicaGroup, message: string, kind: FailureKind = "other"): void {
     group.failure = message;
+    group.failureKind = kind;
     group.failedForMemory = false;
     const waitMs = group.nextBackoffMs;
     this.deps.log.warn(
@@ -109,7 +115,7 @@ export class ReplicaOutcomes {
   private notSetUp(group: ReplicaGroup, replica: Replica, fault: WorkerFault): void {
     // Otherwise the log of the API has the traceback.
     if (fault.traceback === "") this.tell(replica, `could not be set up: ${describeFault(fault)}`);
-    this.failed(group, describeFault(fault));
+    this.failed(group, describeFault(fault), fault.type === START_TIMEOUT ? "timeout" : "init");
   }
 
   private tell({ api_name, identity }: Replica, what: string): void {
@@ -130,10 +136,27 @@ export class ReplicaOutcomes {
     else if (wasServing) this.waitBeforeNext(group, group.backoffMs);
     if (exit.outOfMemory !== undefined) {
       group.failure = `a replica ${describeExit(exit)}`;
+      group.failureKind = "memory";
       group.failedForMemory = true;
     }
-    if (!replica.isLeaving) this.logEnd(replica, exit);
+    if (!replica.isLeaving) {
+      group.lastExit = describeExit(exit);
+      this.logEnd(replica, exit);
+    }
+    this.countDeathInStart(group, replica, exit);
     this.changed();
+  }
+
+  /** After the first one, the next replica starts at once: the machine may have killed it. */
+  private countDeathInStart(
+    group: ReplicaGroup,
+    { hasServed, isLeaving, hasFailed }: Replica,
+    exit: WorkerExit,
+  ): void {
+    const isCounted = !hasServed && !isLeaving && !hasFailed && exit.outOfMemory === undefined;
+    if (!isCounted || exit.code === TEMPORARY_FAILURE) return;
+    if (++group.deathsInStart < DEATHS_IN_START) return;
+    this.failed(group, `a replica ${describeExit(exit)} before it was ready`, "death");
   }
 
   private logEnd({ identity, api_name: api }: Replica, exit: WorkerExit): void {

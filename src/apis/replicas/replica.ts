@@ -51,6 +51,8 @@ export class Replica {
   isLeaving = false;
   /** Its compute reservation; undefined once another replica has taken it over. */
   reservation: Reservation | undefined;
+  /** It has reported why it cannot be set up. */
+  hasFailed = false;
   /** It may have received requests. */
   hasServed = false;
   /**
@@ -180,13 +182,18 @@ export class Replica {
   private onMessage(type: number, body: Buffer): void {
     if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.setUp.take();
     if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
-    if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, readFault(body));
+    if (type === MESSAGE.INIT_FAILED) this.failed(readFault(body));
     if (type === MESSAGE.RECYCLE) this.worn(decodeRecycle(body) === 0 ? "worn" : "wearing");
+  }
+
+  private failed(fault: WorkerFault): void {
+    this.hasFailed = true;
+    this.events.onFailed(this, fault);
   }
 
   private startTimedOut(fault: WorkerFault): void {
     this.isLeaving = true;
-    this.events.onFailed(this, fault);
+    this.failed(fault);
     this.worker.kill();
   }
 

@@ -35,6 +35,11 @@ export class Deliveries {
   leased = 0;
   /** Leased and not yet committed; credit returns only with the commit. */
   uncommitted = 0;
+  /** When the first one was leased (monotonic milliseconds); undefined before that. */
+  firstMs: number | undefined;
+  private idleMs = 0;
+  /** Of its last answer. */
+  private answeredMs = 0;
   /** What the worker sends of the job's output; undefined if the job has none. */
   readonly rows: RowsOfWorker | undefined;
 
@@ -51,8 +56,18 @@ export class Deliveries {
     return this.outstanding.count === 0 && this.uncommitted === 0;
   }
 
+  /** How much of its time since its first batch it had none; undefined before that. */
+  idleShare(nowMs: number): number | undefined {
+    if (this.firstMs === undefined) return undefined;
+    const idleMs = this.idleMs + (this.outstanding.count === 0 ? nowMs - this.answeredMs : 0);
+    return idleMs / Math.max(1, nowMs - this.firstMs);
+  }
+
   /** Sends batches in as few frames as possible. Adjacent batches of a segment share a frame, without a copy. */
   lease(batches: readonly LeasedBatch[], connection: WorkerConnection): void {
+    const nowMs = performance.now();
+    if (this.firstMs === undefined) this.firstMs = nowMs;
+    else if (this.outstanding.count === 0) this.idleMs += nowMs - this.answeredMs;
     this.uncommitted += batches.length;
     this.leased += batches.length;
     for (let from = 0; from < batches.length; ) {
@@ -67,6 +82,7 @@ export class Deliveries {
 
   /** Reads an ACK. Its batches stay outstanding until they are settled. Throws if it cannot be true. */
   acked(id: number, body: Buffer): Ack {
+    this.answeredMs = performance.now();
     const ack = decodeAck(id, body, this.rows !== undefined);
     checkAck(ack, this.outstanding, this.rows?.untaken ?? 0);
     return ack;
@@ -80,6 +96,7 @@ export class Deliveries {
 
   /** Reads a RELEASE and takes its batches. Throws if the worker did not have them. */
   released(id: number, body: Buffer): number[] {
+    this.answeredMs = performance.now();
     const { first, last } = decodeRelease(id, body);
     const batches = this.outstanding.takeRange(first, last);
     if (batches === undefined)

@@ -15,6 +15,11 @@ export class Outstanding {
     return this.batches.length - this.head;
   }
 
+  /** The batch of the oldest delivery. */
+  get oldest(): number | undefined {
+    return this.batches[this.head];
+  }
+
   /** The number that the next delivery will have. */
   get next(): number {
     return this.nextDelivery;

@@ -6,7 +6,7 @@ import type { Database } from "../../database/database.ts";
 import { isSettled, type Segment, unsettledSegments } from "../../database/segment-rows.ts";
 import type { JobInput } from "../records/job-input.ts";
 import type { Isolation } from "./isolation.ts";
-import { type LoadedSegment, SegmentReader } from "./segment-reader.ts";
+import { type InputPace, type LoadedSegment, SegmentReader } from "./segment-reader.ts";
 
 const SEGMENTS_A_PAGE = 16;
 const SEGMENTS_AHEAD = 2;
@@ -74,6 +74,10 @@ export class LeaseCursor {
 
   get needsFill(): boolean {
     return !this.isExhausted && this.loaded.length - this.walking < SEGMENTS_AHEAD;
+  }
+
+  pace(nowMs: number): InputPace {
+    return this.reader.pace(nowMs);
   }
 
   /** No segment is left to load. */

@@ -49,6 +49,15 @@ export class LoadedSegment {
   }
 }
 
+/** What was read, in how much time, and since when there is anything to read (milliseconds). */
+export interface InputPace {
+  bytes: number;
+  readMs: number;
+  sinceMs: number;
+  /** Something is being read now. */
+  isReading: boolean;
+}
+
 /**
  * Reads segments in sequence. The last file stays open, because the next segment usually continues in it. Memory is
  * reused: callers return each segment with `letGo`.
@@ -62,6 +71,12 @@ export class SegmentReader {
   /** Of the lines that were kept, if there are blank ones. */
   private lineNumbers: number[] = [];
   private open: OpenObject | undefined;
+  /** Of all ranges. */
+  private bytes = 0;
+  private readMs = 0;
+  /** When the first one was read, and since when one is being read; undefined if none is (monotonic milliseconds). */
+  private firstMs: number | undefined;
+  private readingMs: number | undefined;
 
   constructor(input: JobInput, batchSize: number) {
     this.input = input;
@@ -73,7 +88,7 @@ export class SegmentReader {
    */
   async load(segment: Segment): Promise<LoadedSegment> {
     this.lineNumbers = [];
-    const length = await this.readRanges(segment.ranges, segment.has_blank_lines);
+    const length = await this.timed(() => this.readRanges(segment.ranges, segment.has_blank_lines));
     const memory = this.memory.take(entriesBytes(segment.batch_count, length));
     const { first_batch, batch_count } = segment;
     const lines = this.lines.subarray(0, length);
@@ -81,6 +96,13 @@ export class SegmentReader {
     const numbers = segment.has_blank_lines ? this.lineNumbers : undefined;
     if (starts !== undefined) return new LoadedSegment(segment, memory, starts, numbers);
     throw new InputError(`${segment.ranges.at(-1)?.path} has fewer lines than when it was enqueued`);
+  }
+
+  /** How fast the input has come. Milliseconds. */
+  pace(nowMs: number): InputPace {
+    const readMs = this.readMs + (this.readingMs === undefined ? 0 : nowMs - this.readingMs);
+    const sinceMs = this.firstMs === undefined ? 0 : nowMs - this.firstMs;
+    return { bytes: this.bytes, readMs, sinceMs, isReading: this.readingMs !== undefined };
   }
 
   /** Returns the memory of a segment whose batches are settled: their workers have received them, or are dead. */
@@ -92,6 +114,18 @@ export class SegmentReader {
     const { open } = this;
     this.open = undefined;
     await open?.close();
+  }
+
+  private async timed<T>(work: () => Promise<T>): Promise<T> {
+    const beganMs = performance.now();
+    this.firstMs ??= beganMs;
+    this.readingMs = beganMs;
+    try {
+      return await work();
+    } finally {
+      this.readingMs = undefined;
+      this.readMs += performance.now() - beganMs;
+    }
   }
 
   /** Reads the ranges into `lines`, one after the other, each ending with a newline. Returns the bytes of all. */
@@ -121,6 +155,7 @@ export class SegmentReader {
       this.growBuffer(filled, wanted);
       const read = await object.read(this.lines, filled, position, wanted);
       if (read === 0) throw new InputError(`${range.path} is shorter than when it was enqueued`);
+      this.bytes += read;
       filled += read;
       position += read;
       if (!hasBlankLines) continue;

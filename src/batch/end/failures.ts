@@ -11,7 +11,7 @@ import { type LoadedSegment, SegmentReader } from "../dispatch/segment-reader.ts
 import { eachFailedItem, type FailedItemsRow } from "../isolate/isolated-rows.ts";
 import type { ItemSource } from "../isolate/item-source.ts";
 import { batchId } from "../letters/letters.ts";
-import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
+import { errorGroupOf, type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
 import { InputError, jobInput } from "../records/job-input.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { inputIfKept } from "../records/stored-input.ts";
@@ -59,19 +59,26 @@ export interface FailureSource {
 /** Few: an error has up to 97 KiB. */
 const ROWS_AT_ONCE = 20;
 
-/** Failures after `after`, in the order of batches and their items. */
+/** Which failures of a job a page has: at most `limit` after `after`, of those whose error is like that of a batch. */
+export interface FailuresAsked {
+  after: FailureCursor;
+  limit: number;
+  /** The batch's index. If it has not finally failed, no failure is like it. */
+  like?: number | undefined;
+}
+
+/** In the order of batches and their items. */
 export async function failurePage(
   source: FailureSource,
   job: JobRow,
-  after: FailureCursor,
-  limit: number,
+  { after, limit, like }: FailuresAsked,
 ): Promise<FailurePage> {
   const input = await inputIfKept(source.db, job.job_id);
   const reader = new PayloadReader(source, job, input?.batch_size);
   async function* failures(): AsyncGenerator<Failure> {
     let [last, left] = [after, limit];
     try {
-      for await (const { failure, cursor } of failuresAfter(source.db, job, after, reader)) {
+      for await (const { failure, cursor } of failuresAfter(source.db, job, after, { reader, like })) {
         if (left-- === 0) {
           page.nextCursor = last;
           return;
@@ -92,10 +99,12 @@ async function* failuresAfter(
   db: Database,
   job: JobRow,
   { batch, item }: FailureCursor,
-  reader: PayloadReader,
+  { reader, like }: { reader: PayloadReader; like: number | undefined },
 ): AsyncGenerator<{ failure: Failure; cursor: FailureCursor }> {
+  const group = like === undefined ? undefined : await errorGroupOf(db, job.job_id, like);
+  if (like !== undefined && group === undefined) return;
   for (let [last, from] = [item === undefined ? batch : batch - 1, item ?? -1]; ; ) {
-    const rows = await failedBatches(db, job.job_id, last, ROWS_AT_ONCE);
+    const rows = await failedBatches(db, job.job_id, last, ROWS_AT_ONCE, group);
     if (rows.length === 0) return;
     for (const row of rows) {
       const { batch_index } = row;

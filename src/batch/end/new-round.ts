@@ -8,22 +8,22 @@
  * continues it. If it ends while a split batch is prepared, that batch is still failed, and the next redrive continues.
  */
 import { timestamp } from "../../base/clock.ts";
+import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { TimeSlices } from "../../base/loop/turns.ts";
 import { quotedBeginning } from "../../base/printable.ts";
-import { ServiceError } from "../../contracts/errors.ts";
+import type { RedriveFilter } from "../../contracts/jobs.ts";
 import type { Database, Statements } from "../../database/database.ts";
-import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
 import { continueCounting } from "../../series/batch-rows.ts";
-import { isReopened, type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
+import { isReopened, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
-import { forgetBatches } from "../records/batch-rows.ts";
-import { failedBatches } from "../records/failed-batches.ts";
-import { beginRound, countFewerFailed } from "../records/job-moves.ts";
+import { errorGroupOf, failedBatches } from "../records/failed-batches.ts";
+import { beginRound } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
-import { isTerminal } from "../records/job-status.ts";
 import { countEnded } from "../records/job-totals.ts";
+import { endedJob, isSettled, putBack, wrongState } from "./put-back.ts";
+import { type LetterOfJob, putBackLetters, type RedrivenLetters, removeTaken } from "./redrive-letters.ts";
 
 /** Few: an error has up to 97 KiB. Of a job that isolates, one: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
@@ -35,21 +35,24 @@ const SEARCH_SLICES = new TimeSlices(SEARCH_SLICE_MS);
 
 export class NewRounds {
   private readonly db: Database;
+  private readonly reach: ReachKillPoint;
   private readonly assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
   /** Jobs that a new round is being prepared for. */
   private readonly preparing = new Set<string>();
 
   /** `assertDeployed` throws `api_not_found`: the API may be deleted while a round is prepared. */
-  constructor(db: Database, assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>) {
+  constructor(
+    db: Database,
+    assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>,
+    reach: ReachKillPoint = () => {},
+  ) {
     this.db = db;
+    this.reach = reach;
     this.assertDeployed = assertDeployed;
   }
 
-  /**
-   * Puts failed batches back; resolves to their number. `error`: only batches whose error contains this text. Throws
-   * `wrong_state`.
-   */
-  redrive(jobId: string, error: string | undefined): Promise<number> {
+  /** Puts the failed batches back that match; resolves to their number. Throws `wrong_state`. */
+  redrive(jobId: string, filter: RedriveFilter): Promise<number> {
     return this.alone(jobId, async () => {
       const job = await endedJob(this.db, jobId);
       if (!isSettled(job))
@@ -57,14 +60,8 @@ export class NewRounds {
           job,
           `it ended before all its batches were settled; resume it first (\`quern job resume ${job.api_name} ${jobId}\`)`,
         );
-      const batches = await putBackMatching(this.db, job, error);
-      if (batches === 0)
-        throw wrongState(
-          job,
-          error === undefined
-            ? "it has no failed batch"
-            : `none of its failed batches has ${quotedBeginning(error)} in its error`,
-        );
+      const batches = await putBackMatching(this.db, job, filter);
+      if (batches === 0) throw wrongState(job, noMatch(filter));
       await this.begin(jobId, "status_running");
       return batches;
     });
@@ -86,13 +83,33 @@ export class NewRounds {
     });
   }
 
-  private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
+  /**
+   * Puts back the batches or items of these messages, and removes the messages in the commit that begins the round. After
+   * a kill before that they are all there, and the same call finishes the work. Throws `wrong_state`.
+   */
+  redriveLetters(jobId: string, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+    return this.alone(jobId, async () => {
+      const result = await putBackLetters(this.db, await endedJob(this.db, jobId), letters);
+      this.reach("redrive-put-back");
+      if (result.taken.length > 0)
+        await this.begin(jobId, "status_running", (tx) => removeTaken(tx, result.taken));
+      this.reach("redrive-begun");
+      return result;
+    });
+  }
+
+  private async begin(
+    jobId: string,
+    status: "status_enqueuing" | "status_running",
+    also: (tx: Statements) => Promise<void> = async () => {},
+  ): Promise<void> {
     await this.db.transaction(async (tx) => {
       const job = await endedJob(tx, jobId);
       const apiPausedTime = await this.assertDeployed(tx, job.api_name);
       await countEnded(tx, job, -1);
       await continueCounting(tx, jobId);
       await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
+      await also(tx);
     });
   }
 
@@ -108,23 +125,6 @@ export class NewRounds {
   }
 }
 
-async function endedJob(tx: Statements, jobId: string): Promise<JobRow> {
-  const job = await jobById(tx, jobId);
-  if (job === undefined)
-    throw new ServiceError("job_not_found", `the records of job ${jobId} were deleted meanwhile`);
-  if (!isTerminal(job.status)) throw wrongState(job, "it has not ended");
-  if (job.pruned_time !== null)
-    throw wrongState(
-      job,
-      `its batches were removed at ${job.pruned_time}, after the retention of the server`,
-    );
-  return job;
-}
-
-function isSettled({ total_batch_count, succeeded, failed_batches }: JobRow): boolean {
-  return total_batch_count !== null && succeeded + failed_batches >= total_batch_count;
-}
-
 /** Whether the end of the job's last round should have written a manifest and could not. */
 async function lacksManifest(db: Database, { job_id, round }: JobRow): Promise<boolean> {
   const output = await findOutput(db, job_id);
@@ -135,8 +135,10 @@ async function lacksManifest(db: Database, { job_id, round }: JobRow): Promise<b
 async function putBackMatching(
   db: Database,
   { job_id: jobId, isolates }: JobRow,
-  error: string | undefined,
+  { error, like }: RedriveFilter,
 ): Promise<number> {
+  const group = like === undefined ? undefined : await errorGroupOf(db, jobId, like);
+  if (like !== undefined && group === undefined) return 0;
   let count = 0;
   const isWanted = async (json: string) => {
     if (SEARCH_SLICES.isOver) await SEARCH_SLICES.rest();
@@ -145,7 +147,7 @@ async function putBackMatching(
   const whole = error === undefined ? BATCHES_A_PIECE : SEARCHED_BATCHES_A_PIECE;
   const most = isolates === 1 ? SPLIT_BATCHES_A_PIECE : whole;
   for (let after = -1; ; ) {
-    const rows = await failedBatches(db, jobId, after, most);
+    const rows = await failedBatches(db, jobId, after, most, group);
     if (rows.length === 0) return count;
     const split = isolates === 1 ? await reopenedBatches(db, jobId, rows, isWanted) : [];
     const known = new Set(split.map(({ batchIndex }) => batchIndex));
@@ -162,39 +164,11 @@ async function putBackMatching(
   }
 }
 
+function noMatch({ error, like }: RedriveFilter): string {
+  if (error !== undefined) return `none of its failed batches has ${quotedBeginning(error)} in its error`;
+  return like === undefined ? "it has no failed batch" : `batch ${like} has not failed`;
+}
+
 function isMatch(errorJson: string, error: string | undefined): boolean {
   return error === undefined || describeFault(JSON.parse(errorJson) as WorkerFault).includes(error);
-}
-
-/**
- * In the last commit, the batches have never run, but for the good items of those that were split, and the job has so
- * many fewer failed ones.
- */
-async function putBack(
-  db: Database,
-  jobId: string,
-  batches: readonly number[],
-  split: readonly ReopenedBatch[],
-): Promise<void> {
-  for (const batch of split) await reopen(db, jobId, batch, (tx) => endedJob(tx, jobId));
-  await db.transaction(async (tx) => {
-    await endedJob(tx, jobId);
-    await unsettle(tx, jobId, batches);
-    await forgetBatches(tx, jobId, batches);
-    await countFewerFailed(tx, jobId, batches.length);
-  });
-}
-
-/** `batches` must be in order, so that each segment is written once. */
-async function unsettle(tx: Statements, jobId: string, batches: readonly number[]): Promise<void> {
-  for (let at = 0; at < batches.length; ) {
-    const segment = (await findSegment(tx, jobId, batches[at]!))!;
-    const end = segment.first_batch + segment.batch_count;
-    for (; at < batches.length && batches[at]! < end; at++) clearSettled(segment, batches[at]!);
-    await writeSettled(tx, jobId, segment);
-  }
-}
-
-function wrongState(job: JobRow, why: string): ServiceError {
-  return new ServiceError("wrong_state", `job ${job.job_id} (${job.status}) cannot have a new round: ${why}`);
 }

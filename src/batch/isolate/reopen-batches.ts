@@ -19,12 +19,15 @@ export interface ReopenedBatch {
   firstItems: number[];
 }
 
-/** Those of the batches that were split. `isWanted`: by the error of an item, as JSON. */
+/** Whether a failure is tried again: by its error as JSON, and its first item. */
+export type IsWanted = (errorJson: string, firstItem: number, batchIndex: number) => Promise<boolean>;
+
+/** Those of the batches that were split. */
 export async function reopenedBatches(
   db: Statements,
   jobId: string,
   batches: readonly { batch_index: number }[],
-  isWanted: (errorJson: string) => Promise<boolean>,
+  isWanted: IsWanted,
 ): Promise<ReopenedBatch[]> {
   const reopened: ReopenedBatch[] = [];
   for (const { batch_index: batchIndex } of batches) {
@@ -50,12 +53,12 @@ async function wantedItems(
   jobId: string,
   batchIndex: number,
   begun: readonly BatchPart[],
-  isWanted: (errorJson: string) => Promise<boolean>,
+  isWanted: IsWanted,
 ): Promise<number[]> {
   const isBegun = (item: number) => begun.some(({ first, next }) => item >= first && item < next);
   const wanted: number[] = [];
   for await (const { first_item, error_json } of eachFailedItem(db, jobId, batchIndex))
-    if (isBegun(first_item) || (await isWanted(error_json))) wanted.push(first_item);
+    if (isBegun(first_item) || (await isWanted(error_json, first_item, batchIndex))) wanted.push(first_item);
   return wanted;
 }
 

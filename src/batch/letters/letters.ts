@@ -124,6 +124,19 @@ export function lettersOf(
   );
 }
 
+/** What a message is about, without its body. */
+export type LetterHead = Pick<DeadLetter, "message_id" | "job_id" | "batch_index" | "first_item">;
+
+/** Those of these messages that the queue has; few of them. */
+export function letterHeads(db: Statements, queue: string, ids: readonly string[]): Promise<LetterHead[]> {
+  const places = ids.map(() => "?").join(", ");
+  return db.all<LetterHead>(
+    `SELECT message_id, job_id, batch_index, first_item FROM letters
+     WHERE queue = ? AND message_id IN (${places}) ORDER BY message_id`,
+    [queue, ...ids],
+  );
+}
+
 export async function deleteLetters(db: Statements, ids: readonly string[]): Promise<number> {
   const places = ids.map(() => "?").join(", ");
   return db.run(`DELETE FROM letters WHERE message_id IN (${places})`, ids);

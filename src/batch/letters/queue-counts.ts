@@ -29,19 +29,23 @@ export async function queueExists(db: Statements, name: string): Promise<boolean
 export async function queueCounts(db: Statements, name: string): Promise<QueueCounts> {
   const counts: QueueCounts = { name, messages: 0, oldest_sent_time: null };
   for (let after = ""; ; ) {
-    const piece = (await first<{ messages: number; oldest: string | null; last: string }>(
-      db,
-      `SELECT count(*) AS messages, min(message_id) AS oldest, max(message_id) AS last
-       FROM (SELECT message_id FROM letters WHERE queue = ? AND message_id > ?
-             ORDER BY message_id LIMIT ?) AS piece`,
-      [name, after, LETTERS_COUNTED_AT_ONCE],
-    ))!;
+    const piece = await countPiece(db, name, after);
     // From the row of the oldest message alone: each row has its message's body.
     if (after === "" && piece.oldest !== null) counts.oldest_sent_time = await sentTime(db, piece.oldest);
     counts.messages += piece.messages;
     if (piece.messages < LETTERS_COUNTED_AT_ONCE) return counts;
     after = piece.last;
   }
+}
+
+async function countPiece(db: Statements, name: string, after: string) {
+  return (await first<{ messages: number; oldest: string | null; last: string }>(
+    db,
+    `SELECT count(*) AS messages, min(message_id) AS oldest, max(message_id) AS last
+     FROM (SELECT message_id FROM letters WHERE queue = ? AND message_id > ?
+           ORDER BY message_id LIMIT ?) AS piece`,
+    [name, after, LETTERS_COUNTED_AT_ONCE],
+  ))!;
 }
 
 /** Null if it was taken meanwhile. */
@@ -85,6 +89,34 @@ export async function* sqsQueues(db: Statements): AsyncGenerator<NamedQueue> {
     after = next.queue;
     yield { queue: next.queue, api: next.api ?? "" };
   }
+}
+
+export interface FilledQueue extends QueueCounts {
+  /** It has more messages: only so many are counted. */
+  hasMore: boolean;
+}
+
+/** The first queues of Quern's own, by name, that have messages. */
+export async function filledQueues(db: Statements, most: number): Promise<FilledQueue[]> {
+  const filled: FilledQueue[] = [];
+  for (let after = ""; filled.length < most; ) {
+    const next = await first<{ name: string | null }>(
+      db,
+      // Without those of SQS, in which messages wait to be sent: `;` follows `:`.
+      "SELECT min(queue) AS name FROM letters WHERE queue > ? AND NOT (queue >= 'arn:' AND queue < 'arn;')",
+      [after],
+    );
+    if (next!.name === null) break;
+    const name: string = next!.name;
+    const { messages, oldest } = await countPiece(db, name, "");
+    if (oldest !== null)
+      filled.push({
+        ...{ name, messages, hasMore: messages === LETTERS_COUNTED_AT_ONCE },
+        oldest_sent_time: await sentTime(db, oldest),
+      });
+    after = name;
+  }
+  return filled;
 }
 
 interface Counted {

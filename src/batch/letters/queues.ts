@@ -2,20 +2,22 @@
 import { ServiceError } from "../../contracts/errors.ts";
 import { parseQueueName, queueKey } from "../../contracts/queues.ts";
 import type { Database } from "../../database/database.ts";
-import { type DeadLetter, deleteLetters, lettersOf } from "./letters.ts";
-import { type QueueCounts, queueCounts, queueExists, queueNames } from "./queue-counts.ts";
+import { deleteLetters, type LetterHead, letterHeads } from "./letters.ts";
+import {
+  type FilledQueue,
+  filledQueues,
+  type QueueCounts,
+  queueCounts,
+  queueExists,
+  queueNames,
+} from "./queue-counts.ts";
+import { type DeadLetterPage, idsOfLetters, pageOfLetters } from "./search-letters.ts";
 
 /** Messages deleted in one statement, so that other statements run in between. */
 const PURGE_AT_ONCE = 100;
 
-/** Few: a message has up to 256 KiB. */
-const LETTERS_AT_ONCE = 16;
-
-export interface DeadLetterPage {
-  letters: AsyncGenerator<DeadLetter>;
-  /** The start of the next page; known once the last message was read. */
-  next: string | null;
-}
+/** SQLite passes the bodies of up to 256 KiB to find what comes after them. */
+const HEADS_AT_ONCE = 50;
 
 export interface QueuePage {
   queues: QueueCounts[];
@@ -40,6 +42,11 @@ export class Queues {
     return { queues, next_cursor: names.length > limit ? names[limit - 1]! : null };
   }
 
+  /** The first of Quern's own queues that have messages. */
+  filled(most: number): Promise<FilledQueue[]> {
+    return filledQueues(this.db, most);
+  }
+
   /** Throws `queue_not_found`. */
   async counts(given: string): Promise<QueueCounts> {
     await this.assertExists(given);
@@ -51,35 +58,23 @@ export class Queues {
   }
 
   /** Messages after `after`, oldest first. Read on demand: a page may have 128 MB. Throws `queue_not_found`. */
-  async messages(given: string, after: string, limit: number): Promise<DeadLetterPage> {
-    const first = await lettersOf(this.db, keyOf(given), after, 1);
-    if (first.length === 0) await this.assertExists(given);
-    const page: DeadLetterPage = {
-      letters: this.lettersAfter(keyOf(given), after, limit, () => page),
-      next: null,
-    };
-    return page;
+  async messages(given: string, after: string, limit: number, search?: string): Promise<DeadLetterPage> {
+    await this.assertExists(given);
+    return pageOfLetters(this.db, keyOf(given), { after, limit, search });
   }
 
-  private async *lettersAfter(
-    queue: string,
-    after: string,
-    limit: number,
-    page: () => DeadLetterPage,
-  ): AsyncGenerator<DeadLetter> {
-    let [last, left] = [after, limit];
-    for (;;) {
-      const letters = await lettersOf(this.db, queue, last, Math.min(LETTERS_AT_ONCE, left + 1));
-      if (letters.length === 0) return;
-      for (const letter of letters) {
-        if (left-- === 0) {
-          page().next = last;
-          return;
-        }
-        yield letter;
-        last = letter.message_id;
-      }
-    }
+  /** The ids of all messages that match, oldest first; undefined if they are more than `most`. Throws `queue_not_found`. */
+  async ids(given: string, search: string | undefined, most: number): Promise<string[] | undefined> {
+    await this.assertExists(given);
+    return idsOfLetters(this.db, keyOf(given), search, most);
+  }
+
+  /** Those of these messages that the queue has, in the order of `ids`, without their bodies. */
+  async heads(given: string, ids: readonly string[]): Promise<LetterHead[]> {
+    const heads: LetterHead[] = [];
+    for (let at = 0; at < ids.length; at += HEADS_AT_ONCE)
+      heads.push(...(await letterHeads(this.db, keyOf(given), ids.slice(at, at + HEADS_AT_ONCE))));
+    return heads;
   }
 
   /** Removes all its messages; resolves to their number. */
@@ -97,6 +92,14 @@ export class Queues {
         ids.map(({ message_id }) => message_id),
       );
     }
+  }
+
+  /** Removes these messages, few of them; resolves to their number. */
+  removeSome(given: string, ids: readonly string[]): Promise<number> {
+    if (ids.length === 0) return Promise.resolve(0);
+    const places = ids.map(() => "?").join(", ");
+    const statement = `DELETE FROM letters WHERE queue = ? AND message_id IN (${places})`;
+    return this.db.run(statement, [keyOf(given), ...ids]);
   }
 
   /** Removes one message; false if it is not there. Throws `queue_not_found`. */

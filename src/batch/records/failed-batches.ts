@@ -47,20 +47,64 @@ export interface FailedBatchRow {
 
 /**
  * The next failed batches after `after`, in order: at most `limit`, and none only if none is left. A job may have any
- * number of batches between them that failed before and will be tried again.
+ * number of batches between them that failed before and will be tried again. `group`: only those in this error group.
  */
 export async function failedBatches(
   db: Statements,
   jobId: string,
   after: number,
   limit: number,
+  group?: string,
 ): Promise<FailedBatchRow[]> {
+  if (group !== undefined) return rowsOfGroup(db, jobId, { after, limit, group });
   for (let [last, count] = [after, limit]; ; count = PASSED_ROWS_AT_ONCE) {
     const rows = await rowsAfter(db, jobId, last, count);
     const failed = rows.filter((row) => row.failed === 1);
     if (failed.length > 0 || rows.length < count) return failed.slice(0, limit);
     last = rows.at(-1)!.batch_index;
   }
+}
+
+async function rowsOfGroup(
+  db: Statements,
+  jobId: string,
+  { after, limit, group }: { after: number; limit: number; group: string },
+): Promise<FailedBatchRow[]> {
+  await FAILURE_TURNS.turn();
+  return db.all(
+    `SELECT batch_index, attempts, error_json, letter_error FROM batches
+     WHERE job_id = ? AND failed = 1 AND error_group = ? AND batch_index > ? ORDER BY batch_index LIMIT ?`,
+    [jobId, group, after, limit],
+  );
+}
+
+/** The error group of a batch, whose errors differ in numbers only; undefined if the batch has not finally failed. */
+export async function errorGroupOf(
+  db: Statements,
+  jobId: string,
+  batchIndex: number,
+): Promise<string | undefined> {
+  const row = await first<{ error_group: string }>(
+    db,
+    "SELECT error_group FROM batches WHERE job_id = ? AND batch_index = ? AND failed = 1",
+    [jobId, batchIndex],
+  );
+  return row?.error_group;
+}
+
+/** Which of these batches have finally failed; few of them. */
+export async function failedAmong(
+  db: Statements,
+  jobId: string,
+  batches: readonly number[],
+): Promise<Set<number>> {
+  const places = batches.map(() => "?").join(", ");
+  await FAILURE_TURNS.turn();
+  const rows = await db.all<{ batch_index: number }>(
+    `SELECT batch_index FROM batches WHERE job_id = ? AND failed = 1 AND batch_index IN (${places})`,
+    [jobId, ...batches],
+  );
+  return new Set(rows.map(({ batch_index }) => batch_index));
 }
 
 async function rowsAfter(

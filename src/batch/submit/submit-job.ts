@@ -60,14 +60,16 @@ export async function submitJob(
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
   const submission = await checkedSubmission(deps, sent, api.output);
   const { input } = submission;
-  const jobId = newUlid();
+  // The id has the same millisecond, so that lists find jobs by their time without reading them.
+  const created = timestamp();
+  const jobId = newUlid(Date.parse(created));
   const forget = () => removeTree(jobDirectory(deps.dataDir, jobId));
   const make = async () => {
     if (input.kind === "items" && !isShort(input.lines))
       await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);
-    return record(deps, toNewJob(jobId, api, submission), output, key);
+    return record(deps, toNewJob({ jobId, created }, api, submission), output, key);
   };
   const recorded = await make().catch(async (error) => {
     // The job may be recorded, and needs its items then. If it is not, the next start removes them.
@@ -99,7 +101,11 @@ function record(
   });
 }
 
-function toNewJob(jobId: string, api: SubmittedTo, submission: ParsedSubmission): NewJob {
+function toNewJob(
+  { jobId, created }: { jobId: string; created: string },
+  api: SubmittedTo,
+  submission: ParsedSubmission,
+): NewJob {
   return {
     job_id: jobId,
     api_name: api.name,
@@ -111,7 +117,7 @@ function toNewJob(jobId: string, api: SubmittedTo, submission: ParsedSubmission)
     max_receive_count: submission.deadLetters?.max_receive_count ?? 1,
     dead_letter_arn: submission.deadLetters?.arn ?? null,
     dead_letter_queue: submission.deadLetters?.queue ?? null,
-    created_time: timestamp(),
+    created_time: created,
     isolates: submission.isolates ? 1 : 0,
     priority: submission.priority,
     has_older_names: submission.olderNames.length > 0 ? 1 : 0,

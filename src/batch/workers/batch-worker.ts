@@ -7,6 +7,7 @@ import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
 import { ExitWatch } from "../../engine/exit-watch.ts";
 import { StartWatch, Wear } from "../../engine/lifetime.ts";
+import { TEMPORARY_FAILURE } from "../../engine/worker-exit.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
@@ -24,7 +25,7 @@ import type { LeasedBatch } from "../deliveries/lease-runs.ts";
 import type { WarmWorker } from "../warm/warm-workers.ts";
 import type { BatchWorkerEvents, BatchWorkerOptions } from "./batch-worker-events.ts";
 import { connectWorker } from "./connect-worker.ts";
-import { diedInSetUp, NO_REPLY, TEMPORARY_FAILURE } from "./death-faults.ts";
+import { diedInSetUp, NO_REPLY } from "./death-faults.ts";
 import { inHandOf } from "./worker-death.ts";
 import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 

@@ -4,9 +4,6 @@ import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { DeathEvidence, WorkerFault } from "../../protocol/messages.ts";
 
-/** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
-export const TEMPORARY_FAILURE = 75;
-
 /** The failure of the batch that was in hand. */
 export function deathFault(exit: WorkerExit): WorkerFault {
   const { lastLines = [] } = exit;

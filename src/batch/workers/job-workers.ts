@@ -75,12 +75,16 @@ export class JobWorkers {
   }
 
   ready(): BatchWorker[] {
-    return [...this.workers.keys()].filter((worker) => worker.isServing);
+    return this.all.filter((worker) => worker.isServing);
+  }
+
+  get all(): BatchWorker[] {
+    return [...this.workers.keys()];
   }
 
   /** The counts of the contract. */
   counts(nowMs: number): WorkerCounts {
-    const running = [...this.workers.keys()].filter(({ state }) => state === "ready").length;
+    const running = this.all.filter(({ state }) => state === "ready").length;
     return { ...this.reservations.counts(running, nowMs), running, succeeded: 0, failed: this.failed };
   }
 

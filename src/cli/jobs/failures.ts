@@ -26,6 +26,7 @@ interface FailuresOptions {
   limit: string;
   cursor?: string;
   byError?: boolean;
+  like?: string;
   export?: string;
 }
 
@@ -38,7 +39,10 @@ export async function jobFailures(
 ): Promise<number> {
   const path = `${await context.client.jobPath(api, jobId)}/failures`;
   if (options.export !== undefined) {
-    await exportStream(context, path, options.export, { headers: { accept: "application/x-ndjson" } });
+    await exportStream(context, path, options.export, {
+      query: { like: options.like },
+      headers: { accept: "application/x-ndjson" },
+    });
     return EXIT.success;
   }
   if (options.byError === true) return failuresByError(context, path);
@@ -48,10 +52,10 @@ export async function jobFailures(
 async function listFailures(
   { client, output, out, err }: CliContext,
   path: string,
-  { limit, cursor }: FailuresOptions,
+  { limit, cursor, like }: FailuresOptions,
 ): Promise<number> {
   const { value, text } = await client.json<{ failures: Failure[]; next_cursor: string | null }>(path, {
-    query: { limit, cursor },
+    query: { limit, cursor, like },
   });
   if (output === "json") {
     await out(`${text}\n`);

@@ -33,9 +33,14 @@ const CONFIGURATION = [
   ...["timeout", "queue_dead_letter_queue", "created_time"],
 ];
 
-/** One line per job. */
-export function jobsTable(jobs: readonly JobStatusRecord[]): string {
-  return table(["job id", "status", "progress", "failed*", "start time", "duration"], jobs.map(jobCells));
+/** One line per job. `withApi`: the jobs are of several APIs. */
+export function jobsTable(jobs: readonly JobStatusRecord[], withApi: boolean): string {
+  const head = ["job id", "status", "progress", "failed*", "start time", "duration"];
+  if (!withApi) return table(head, jobs.map(jobCells));
+  return table(
+    ["api", ...head],
+    jobs.map((job) => [job.api_name, ...jobCells(job)]),
+  );
 }
 
 function jobCells(job: JobStatusRecord): string[] {

@@ -1,20 +1,15 @@
 /**
- * `quern job stop API --all|--status|--created-before`: counts the jobs, asks, and stops exactly these. It uses the same
- * requests as any client.
+ * `quern job stop API --all|--status|--created-before`: the server counts the jobs, this asks, and exactly these are
+ * stopped.
  */
-import type { JobStatusRecord } from "../../contracts/jobs.ts";
-import { LIST_LIMIT_MAX } from "../../contracts/limits/responses.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
+import { actOn, select } from "../server/selections.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { ProgressBar } from "../terminal/progress.ts";
 
 /** The statuses of jobs that have not ended. */
 const UNFINISHED = ["status_enqueuing", "status_running"] as const;
 /** A date, or RFC 3339. */
 const TIME = /^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d))?$/;
-/** Each waits for a commit and for the end of a batch in hand. */
-const STOPPED_AT_ONCE = 8;
-
 export interface StopFilter {
   all?: true;
   /** With or without its prefix. */
@@ -24,13 +19,14 @@ export interface StopFilter {
 }
 
 export async function stopJobs(context: CliContext, api: string, filter: StopFilter): Promise<number> {
-  const ids = await matching(context, api, statusesOf(filter.status), timeOf(filter.createdBefore));
-  if (ids.length > 0)
-    await confirm(context, `stop ${ids.length === 1 ? "1 job" : `${ids.length} jobs`} of ${api}?`);
-  const { stopped, ended } = await stopAll(context, api, ids);
+  const [status, created_before] = [statusesOf(filter.status), timeOf(filter.createdBefore)];
+  const selection = await select(context, { jobs: { api, status, created_before } });
+  const { count } = selection;
+  if (count > 0) await confirm(context, `stop ${count === 1 ? "1 job" : `${count} jobs`} of ${api}?`);
+  const { changed: stopped, skipped_count: ended } = await actOn(context, selection, "stop");
   const late = ended === 0 ? "" : `; ${ended} had ended before`;
   if (context.output === "json") await context.out(`${JSON.stringify({ stopped, ended })}\n`);
-  else await context.out(`${stopped} of ${ids.length} jobs of ${api} stopped${late}\n`);
+  else await context.out(`${stopped} of ${count} jobs of ${api} stopped${late}\n`);
   return EXIT.success;
 }
 
@@ -44,68 +40,8 @@ function statusesOf(given: string | undefined): readonly string[] {
   );
 }
 
-function timeOf(given: string | undefined): number {
-  if (given === undefined) return Number.POSITIVE_INFINITY;
-  const ms = TIME.test(given) ? Date.parse(given) : Number.NaN;
-  if (!Number.isNaN(ms)) return ms;
+function timeOf(given: string | undefined): string | undefined {
+  if (given === undefined || (TIME.test(given) && !Number.isNaN(Date.parse(given)))) return given;
   const form = "must be a time such as 2026-11-24 or 2026-11-24T08:00:00Z";
   throw new CliError(`--created-before ${form} (got "${given}")`, EXIT.usage);
-}
-
-/** Newest first: while they are stopped, jobs that wait get no compute of those that have ended. */
-async function matching(
-  { client }: CliContext,
-  api: string,
-  statuses: readonly string[],
-  beforeMs: number,
-): Promise<string[]> {
-  const path = await client.apiPath(api);
-  // A job may begin to run while the lists are read.
-  const ids = new Set<string>();
-  for (const status of statuses) {
-    for (let cursor: string | undefined; ; ) {
-      const query = { status, cursor, limit: String(LIST_LIMIT_MAX) };
-      const { value } = await client.json<{ jobs: JobStatusRecord[]; next_cursor: string | null }>(path, {
-        query,
-      });
-      for (const { job_id, created_time } of value.jobs)
-        if (Date.parse(created_time) < beforeMs) ids.add(job_id);
-      if (value.next_cursor === null) break;
-      cursor = value.next_cursor;
-    }
-  }
-  return [...ids].sort().reverse();
-}
-
-async function stopAll(
-  context: CliContext,
-  api: string,
-  ids: readonly string[],
-): Promise<{ stopped: number; ended: number }> {
-  const counts = { stopped: 0, ended: 0 };
-  const bar = new ProgressBar(context);
-  const left = ids.values();
-  const stopSome = async () => {
-    for (const id of left) {
-      counts[(await stopOne(context, api, id)) ? "stopped" : "ended"]++;
-      bar.update("stopping", counts.stopped + counts.ended, ids.length, 0);
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: STOPPED_AT_ONCE }, stopSome));
-  } finally {
-    if (ids.length > 0) bar.end();
-  }
-  return counts;
-}
-
-/** False if it had ended before. */
-async function stopOne({ client }: CliContext, api: string, id: string): Promise<boolean> {
-  try {
-    await client.json(await client.jobPath(api, id), { method: "DELETE" });
-    return true;
-  } catch (error) {
-    if (error instanceof CliError && error.code === "wrong_state") return false;
-    throw error;
-  }
 }

@@ -67,6 +67,8 @@ export interface NewRound {
   verb: "redrive" | "resume";
   /** Redrives only the batches with this text in their error. */
   error?: string;
+  /** Redrives only the batches whose error is like that of the batch with this index. */
+  like?: string;
   wait?: boolean;
 }
 
@@ -74,10 +76,10 @@ export interface NewRound {
 export async function newRound(
   context: CliContext,
   api: string,
-  { jobId, verb, error, wait }: NewRound,
+  { jobId, verb, error, like, wait }: NewRound,
 ): Promise<number> {
   const { client, output, out, err } = context;
-  const body = error === undefined ? {} : { body: Buffer.from(JSON.stringify({ error })) };
+  const body = verb === "redrive" ? { body: Buffer.from(JSON.stringify(filterOf(error, like))) } : {};
   const path = `${await client.jobPath(api, jobId)}/${verb}`;
   const { value, text } = await client.json<ShownJob>(path, { method: "POST", ...body });
   const doing = verb === "redrive" ? "redriving" : "resuming";
@@ -88,4 +90,9 @@ export async function newRound(
   }
   await out(output === "json" ? `${text}\n` : message);
   return EXIT.success;
+}
+
+/** The body of a redrive. The server says what is wrong with an index that is none. */
+function filterOf(error: string | undefined, like: string | undefined) {
+  return { error, like: like === undefined || Number.isNaN(Number(like)) ? like : Number(like) };
 }

@@ -27,6 +27,8 @@ export interface CliContext {
   isInteractive: boolean;
   /** Whether a person reads the output: neither data nor messages go into a file or a pipe. */
   isTerminal: boolean;
+  /** The program that opens an address in the user's browser; undefined without a desktop. */
+  browserOpener: string | undefined;
   /** `-y`: ask no questions. */
   isYes: boolean;
   /** `-w`: repeat every two seconds. */

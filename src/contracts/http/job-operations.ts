@@ -56,6 +56,12 @@ const groupBy: Parameter = {
   about: "count them by error instead",
   schema: { type: "string", enum: ["error"] },
 };
+const like: Parameter = {
+  name: "like",
+  in: "query",
+  about: "only those whose error differs from that of this batch in numbers only",
+  schema: { type: "integer", minimum: 0 },
+};
 const status: Parameter = {
   name: "status",
   in: "query",
@@ -153,7 +159,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     about: "the batches that finally failed, with their errors and items",
     scope: "submit",
     isRead: true,
-    parameters: [api, job, limit, failureCursor, groupBy],
+    parameters: [api, job, limit, failureCursor, groupBy, like],
     answers: { "application/json": failureListSchema.or(failureGroupsSchema), "application/x-ndjson": null },
     errors: JOB_ERRORS,
   },

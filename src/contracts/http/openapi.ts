@@ -67,7 +67,7 @@ function describe(operation: Operation): Record<string, unknown> {
             },
           },
         }),
-    responses: { "200": success(operation), ...failures(operation) },
+    responses: { [operation.status ?? 200]: success(operation), ...failures(operation) },
   };
 }
 

@@ -25,6 +25,8 @@ export interface Operation {
   isRead?: true;
   parameters: readonly Parameter[];
   body?: { type: string; schema: object; isOptional?: true };
+  /** Of a success; 200 if it is left out. */
+  status?: 201;
   /** By content type; `application/json` has its schema. */
   answers: Readonly<Record<string, z.ZodType | null>>;
   errors: readonly ErrorCode[];

@@ -1,6 +1,6 @@
 /** The operations on queues (docs/contract/failing-batches.md#shared-queues). */
 
-import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits/responses.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, SEARCH_LENGTH_MAX } from "../limits/responses.ts";
 import { QUEUE_CURSOR_PATTERN } from "../queues.ts";
 import {
   deadLetterQueueSchema,
@@ -20,6 +20,10 @@ const limit: Parameter = {
   schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
 };
 const cursor = { name: "cursor", in: "query", about: "next_cursor of the previous page" } as const;
+const search: Parameter = {
+  ...{ name: "search", in: "query", about: "only messages with this text in their body or error" },
+  schema: { type: "string", maxLength: SEARCH_LENGTH_MAX },
+};
 const QUEUE_ERRORS = [...CONTROL_ERRORS, "queue_not_found"] as const;
 
 export const QUEUE_OPERATIONS: readonly Operation[] = [
@@ -49,9 +53,10 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     id: "listMessages",
     method: "get",
     path: "/-/queues/{queue}/messages",
-    about: "the messages of a dead letter queue, oldest first",
+    about:
+      "the messages of a dead letter queue, oldest first. A page of a search may have fewer than there are: go on at its cursor",
     scope: "view",
-    parameters: [queue, limit, { ...cursor, schema: { type: "string", pattern: JOB_ID_PATTERN } }],
+    parameters: [queue, limit, search, { ...cursor, schema: { type: "string", pattern: JOB_ID_PATTERN } }],
     answers: { "application/json": letterListSchema },
     errors: [...QUEUE_ERRORS, "invalid_request"],
   },

@@ -9,7 +9,7 @@ export const ROUND_OPERATIONS: readonly Operation[] = [
     id: "redriveJob",
     method: "post",
     path: "/{api}/{job}/redrive",
-    about: "run the failed batches again, in a new round of the job; with an error, those that have it",
+    about: "run the failed batches again, in a new round of the job, or those that the body selects",
     scope: "submit",
     parameters: [api, job],
     body: { type: "application/json", schema: jsonSchema(redriveSchema, "input"), isOptional: true },

@@ -3,6 +3,21 @@
 /** Of a key's name, which is in lists and in lines of the audit. */
 export const KEY_NAME_LENGTH_MAX = 100;
 
+/** A session of a browser lasts a working day, so that nobody signs in twice a day. */
+export const SESSION_MS = 12 * 3_600_000;
+/** Sessions of one key, and of all: each is 300 bytes of the snapshot that every gateway has. More end the oldest. */
+export const SESSIONS_OF_A_KEY_MAX = 20;
+export const SESSIONS_MAX = 500;
+/** Sign-ins of one key in a minute: each sends the routes to all gateways, which reads every deployed API. */
+export const SIGN_INS_OF_A_KEY_MAX = 60;
+/** A code signs a browser in once, and within this time: `quern ui` opens the browser at once. */
+export const SIGN_IN_CODE_MS = 60_000;
+/** Codes of one key that nobody has used yet, and of all: 200 bytes each. More end the oldest. */
+export const SIGN_IN_CODES_OF_A_KEY_MAX = 10;
+export const SIGN_IN_CODES_MAX = 1_000;
+/** The body of a sign-in: a key or a code, and 20 times that for white space. */
+export const SIGN_IN_BODY_BYTES_LIMIT = 2_000;
+
 /**
  * After a failure, a gateway waits this long before it fetches an issuer's keys again, and twice as long after each
  * further failure. So each gateway asks an issuer that is down twice a minute, however many tokens arrive. After an

@@ -174,3 +174,5 @@ export const SQS_ADDRESSES_MAX = 1_000;
 export const QUEUES_COUNTED_MAX = 100;
 /** The body of a response of SQS: some hundred bytes for each of ten messages. */
 export const SQS_ANSWER_BYTES_MAX = 256 * 1024;
+/** Entries of an index of jobs that one statement of a list of all APIs looks at: 2 ms. */
+export const JOBS_LISTED_AT_ONCE = 5_000;

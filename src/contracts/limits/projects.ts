@@ -14,3 +14,6 @@ export const PROJECT_DEPTH_MAX = 64;
 export const PROJECT_HEADERS_BYTES_MAX = 256 * 1024 * 1024;
 /** A longer file of requirements is refused: a thousand packages with ten hashes each. */
 export const REQUIREMENTS_BYTES_MAX = 1024 * 1024;
+/** Projects whose lists of files are kept, and their files together: some 200 bytes each, 20 MB. */
+export const LISTED_PROJECTS_KEPT_MAX = 200;
+export const LISTED_FILES_KEPT_MAX = 100_000;

@@ -12,6 +12,8 @@ export const QUOTED_LENGTH_MAX = 120;
 /** Page sizes of lists (docs/contract/jobs.md#list-of-jobs). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
+/** Characters of a text that lists of jobs and messages are searched for. */
+export const SEARCH_LENGTH_MAX = 200;
 /** Rows of a list that are read and sent at once. A reason has up to 20 KiB. */
 export const LIST_ROWS_AT_ONCE = 50;
 /**
@@ -67,3 +69,35 @@ export const UNREAD_FORWARDED_BYTES = 64 * 1024;
 /** A client that takes nothing of a response for this long is cut off, up to one period of the check later. */
 export const UNTAKEN_MS = 60_000;
 export const UNTAKEN_POLL_MS = 15_000;
+/** The overview is computed once a second for all who follow it: some milliseconds with 500 APIs. */
+export const OVERVIEW_EVERY_MS = 1_000;
+/** Jobs in the overview, and jobs of each kind that need attention. */
+export const OVERVIEW_JOBS_MAX = 50;
+export const ATTENTION_JOBS_MAX = 20;
+/** Dead letter queues that are counted for the overview, each to some thousand messages, every so often. */
+export const ATTENTION_QUEUES_MAX = 20;
+export const ATTENTION_QUEUES_EVERY_MS = 5_000;
+/** Lines of what needs attention: the worst are kept. */
+export const ATTENTION_MAX = 200;
+/** Characters of such a line. */
+export const ATTENTION_TITLE_MAX = 300;
+/** Events that wait for a client that does not read: then it gets the whole overview again. */
+export const OVERVIEW_BEHIND_MAX = 5;
+/**
+ * Selections: lists of ids that the controller keeps for ten minutes, some 50 bytes each: 25 MB in all. A key that makes
+ * another one than this loses its oldest.
+ */
+export const SELECTED_JOBS_MAX = 100_000;
+export const SELECTED_MESSAGES_MAX = 10_000;
+export const SELECTED_IDS_MAX = 500_000;
+export const SELECTIONS_OF_A_KEY_MAX = 10;
+export const SELECTION_KEPT_MS = 600_000;
+/** Ids that a request itself may name, and its bytes. */
+export const SELECTION_NAMED_IDS_MAX = 1_000;
+export const SELECTION_BYTES_LIMIT = 64 * 1024;
+/** Reasons that an action on a selection tells. */
+export const SKIPPED_SHOWN_MAX = 100;
+/** Jobs of a selection that are changed at once: each waits for a commit, and may wait for the end of a batch. */
+export const CHANGED_AT_ONCE = 8;
+/** Bytes of messages that one request searches: a second of work, in slices. A search goes on at its cursor. */
+export const MESSAGES_SEARCHED_BYTES = 256 * 1024 * 1024;

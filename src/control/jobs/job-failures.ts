@@ -5,7 +5,7 @@
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
 import { quotedBeginning } from "../../base/printable.ts";
-import type { Failure, FailureCursor } from "../../batch/end/failures.ts";
+import type { Failure, FailureCursor, FailuresAsked } from "../../batch/end/failures.ts";
 import type { JobRecords } from "../../batch/job-records.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
@@ -22,12 +22,13 @@ export async function failuresResponse(
   const group = c.req.query("group_by");
   const limit = limitOf(c);
   const after = cursorOf(c);
+  const like = likeOf(c);
   if (group === "error") return lists.answer(c, groupsAsJson(jobs.records, job), "application/json");
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got ${quotedBeginning(group)})`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
-    return lists.answer(c, allAsLines(jobs.records, job, after), "application/x-ndjson");
-  return lists.answer(c, pageAsJson(jobs.records, job, after, limit), "application/json");
+    return lists.answer(c, allAsLines(jobs.records, job, after, like), "application/x-ndjson");
+  return lists.answer(c, pageAsJson(jobs.records, job, { after, limit, like }), "application/json");
 }
 
 /** `7` is after batch 7, `7.12` after its item 12. */
@@ -43,14 +44,20 @@ function cursorOf(c: Context): FailureCursor {
   );
 }
 
+/** The index of the batch whose error the others must have. */
+function likeOf(c: Context): number | undefined {
+  const text = c.req.query("like");
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ServiceError(
+    "invalid_request",
+    `like must be the index of a batch (got ${quotedBeginning(text)})`,
+  );
+}
+
 /** Streamed, because the payloads of a page may be many megabytes. */
-async function* pageAsJson(
-  records: JobRecords,
-  job: JobRow,
-  after: FailureCursor,
-  limit: number,
-): AsyncGenerator<string> {
-  const page = await records.failures(job, after, limit);
+async function* pageAsJson(records: JobRecords, job: JobRow, asked: FailuresAsked): AsyncGenerator<string> {
+  const page = await records.failures(job, asked);
   let separator = '{"failures":[';
   for await (const failure of page.failures) {
     yield separator + failureText(failure);
@@ -65,9 +72,14 @@ function cursorText({ batch, item }: FailureCursor): string {
   return item === undefined ? String(batch) : `${batch}.${item}`;
 }
 
-async function* allAsLines(records: JobRecords, job: JobRow, from: FailureCursor): AsyncGenerator<string> {
+async function* allAsLines(
+  records: JobRecords,
+  job: JobRow,
+  from: FailureCursor,
+  like: number | undefined,
+): AsyncGenerator<string> {
   for (let after: FailureCursor | null = from; after !== null; ) {
-    const page = await records.failures(job, after, LIST_LIMIT_DEFAULT);
+    const page = await records.failures(job, { after, limit: LIST_LIMIT_DEFAULT, like });
     for await (const failure of page.failures) yield `${failureText(failure)}\n`;
     after = page.nextCursor;
   }

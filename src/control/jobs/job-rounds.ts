@@ -4,7 +4,7 @@ import type { Keys } from "../../access/keys.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { firstErrors } from "../../contracts/field-errors.ts";
-import { redriveSchema } from "../../contracts/jobs.ts";
+import { type RedriveFilter, redriveSchema } from "../../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { type JobAnswerDeps, statusResponse } from "./job-answers.ts";
@@ -27,8 +27,8 @@ export function addRounds(
   };
   app.post(`${API}/:job/redrive`, async (c) => {
     await repeatable(c);
-    const error = await redriveError(c, deps.keys);
-    return statusResponse(c, deps, await jobs.redrive(await repeatable(c), error));
+    const filter = await redriveFilter(c, deps.keys);
+    return statusResponse(c, deps, await jobs.redrive(await repeatable(c), filter));
   });
   app.post(`${API}/:job/resume`, async (c) =>
     statusResponse(c, deps, await jobs.resume(await repeatable(c))),
@@ -40,17 +40,17 @@ export function addRounds(
     });
 }
 
-/** The body of a redrive: empty, or `{"error": TEXT}`. */
-async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
+/** The body of a redrive; an empty one selects all failed batches. */
+async function redriveFilter(c: Context, keys: Keys): Promise<RedriveFilter> {
   const cure = "send only the text of an error";
   const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
     limit: REDRIVE_BYTES_LIMIT,
     cure,
   });
-  if (body.length === 0) return undefined;
+  if (body.length === 0) return {};
   const parsed = redriveSchema.safeParse(parseJson(body));
-  if (parsed.success) return parsed.data.error;
-  const { details } = firstErrors(parsed.error.issues, {}, () => ["error"]);
+  if (parsed.success) return parsed.data;
+  const { details } = firstErrors(parsed.error.issues, {}, () => Object.keys(redriveSchema.shape));
   throw new ServiceError(
     "invalid_request",
     `the redrive is not valid: ${details.fields[0]!.detail}`,

@@ -167,7 +167,7 @@ async function reachedVersion(c: Context, apis: Apis, name: string) {
  * The job in the path or in `?jobID=`. If both are given, they must agree
  * (docs/contract/addresses.md#job-id-must-agree).
  */
-function jobIdOf(c: Context, apiName: string): string {
+export function jobIdOf(c: Context, apiName: string): string {
   const fromPath = c.req.param("job");
   const fromQuery = c.req.query("jobID");
   if (fromPath !== undefined && fromQuery !== undefined && fromPath !== fromQuery) {

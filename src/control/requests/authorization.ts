@@ -3,7 +3,7 @@
  * is open.
  */
 import type { Context } from "hono";
-import { keyOf } from "../../access/admin-token.ts";
+import { type KeyHeaders, keyOf } from "../../access/admin-token.ts";
 import type { Keys } from "../../access/keys.ts";
 import {
   assertOpens,
@@ -13,8 +13,11 @@ import {
   sha256Of,
   unauthorized,
 } from "../../access/permission.ts";
+import { DASHBOARD_HEADER } from "../../access/sessions.ts";
 import { wallMs } from "../../base/clock.ts";
 import { forwarded } from "./forwarded.ts";
+
+const KEY_HEADERS = ["authorization", "x-api-key", "cookie", DASHBOARD_HEADER] as const;
 
 /** A variable of a request's context: the keys that permitted the request. */
 const LET_IN = "letIn";
@@ -104,7 +107,8 @@ export function callerOf(c: Context, keys: Keys): { by: string | null; by_name?:
   return { by: principal.id, ...(by_name === undefined ? {} : { by_name }), scope: scopes.join(" ") };
 }
 
-function principalOf(c: Context, keys: Keys): Principal | undefined {
+/** Who makes the request; undefined without a known key or token. */
+export function principalOf(c: Context, keys: Keys): Principal | undefined {
   const key = keyText(c);
   return forwarded(c).principal ?? (key === undefined ? undefined : keys.find(sha256Of(key)));
 }
@@ -114,6 +118,9 @@ export function senderOf(c: Context, keys: Keys): string {
   return askedBy(c, keys) ?? forwarded(c).client ?? "";
 }
 
-function keyText(c: Context): string | undefined {
-  return keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
+/** The text of the request's key, or of its session. */
+export function keyText(c: Context): string | undefined {
+  const headers: KeyHeaders = {};
+  for (const name of KEY_HEADERS) headers[name] = c.req.header(name);
+  return keyOf(headers);
 }

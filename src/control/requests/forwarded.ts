@@ -25,6 +25,18 @@ export function baseUrl(c: Context): string {
   return forwarded(c).baseUrl;
 }
 
+/** The address of the control plane, for others than the client too: `--public-url` does not lead to its listener. */
+export function controlUrl(c: Context): string {
+  const { listener, reachedUrl } = forwarded(c);
+  return (listener === "control" ? reachedUrl : undefined) ?? baseUrl(c);
+}
+
+/** The same for this client only: a browser on this machine need not come by `--public-url`. */
+export function browserUrl(c: Context): string {
+  const { isLocal, reachedUrl } = forwarded(c);
+  return (isLocal ? reachedUrl : undefined) ?? controlUrl(c);
+}
+
 /** Whether the request came from this machine or by a listener that reaches APIs with `api_gateway: none`. */
 export function isInternal(c: Context): boolean {
   const { isLocal, listener } = forwarded(c);

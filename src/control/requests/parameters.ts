@@ -3,7 +3,7 @@
 import type { Context } from "hono";
 import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../../contracts/limits/responses.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, SEARCH_LENGTH_MAX } from "../../contracts/limits/responses.ts";
 
 /** The checked `?limit=`. */
 export function limitOf(c: Context): number {
@@ -15,6 +15,17 @@ export function limitOf(c: Context): number {
     "invalid_request",
     `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got ${quotedBeginning(text)})`,
   );
+}
+
+/** The checked `?search=`; undefined if it is empty, too. */
+export function searchOf(c: Context): string | undefined {
+  const text = c.req.query("search") ?? "";
+  if (text.length > SEARCH_LENGTH_MAX)
+    throw new ServiceError(
+      "invalid_request",
+      `search must have at most ${SEARCH_LENGTH_MAX} characters (got ${text.length})`,
+    );
+  return text === "" ? undefined : text;
 }
 
 /**

@@ -84,5 +84,17 @@ export const LATER_STEPS: readonly SchemaStep[] = [
   ],
   // Paused jobs count towards the limit of unfinished ones.
   ["CREATE INDEX jobs_paused_by_api ON jobs (api_name) WHERE paused IS NOT NULL AND end_time IS NULL"],
+  [
+    // Sessions of browsers. `key_sha256`: the hash of the key that a session ends with.
+    `CREATE TABLE sessions (sha256 TEXT PRIMARY KEY, key_id TEXT NOT NULL, key_sha256 TEXT NOT NULL,
+     created_time TEXT NOT NULL, expires_time TEXT NOT NULL) STRICT, WITHOUT ROWID`,
+  ],
   SERIES_STEP,
+  [
+    // Lists of the jobs of all APIs, by status, and a search in the names of their APIs: rows need not be read.
+    "CREATE INDEX jobs_of_all_by_status ON jobs (status, job_id, api_name)",
+    // The jobs that ended otherwise than hoped, by their end. Statements repeat the condition.
+    `CREATE INDEX jobs_ended_badly ON jobs (end_time, job_id)
+     WHERE end_time IS NOT NULL AND status NOT IN ('status_succeeded', 'status_stopped')`,
+  ],
 ];

@@ -49,7 +49,8 @@ export class LocalWorker implements RunningWorker {
   }
 
   get memory(): WorkerMemory {
-    return { bytes: this.watched.bytes, limitBytes: this.watching.memoryLimitBytes };
+    const { bytes, peakBytes = bytes } = this.watched;
+    return { bytes, peakBytes, limitBytes: this.watching.memoryLimitBytes };
   }
 
   async stop(graceMs: number): Promise<void> {

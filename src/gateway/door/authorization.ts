@@ -3,9 +3,10 @@
  * AWS signatures.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { keyOf } from "../../access/admin-token.ts";
+import { type KeyHeaders, keyOf } from "../../access/admin-token.ts";
 import type { JwtVerifier } from "../../access/jwt.ts";
 import { assertOpens, type Need, type Principal, sha256Of, unauthorized } from "../../access/permission.ts";
+import { DASHBOARD_HEADER, isSessionText } from "../../access/sessions.ts";
 import { type BodyHash, checkSignedHead, type SignatureRules, verifySignature } from "../../access/sigv4.ts";
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
@@ -31,6 +32,10 @@ export interface AuthorizationOptions {
 
 /** Which requests may repeat a signature within a few seconds. */
 export type SignatureRepeats = "reads" | "predictions";
+
+/** The headers that `isStillOpen` and `hasKey` read. */
+const KEPT = ["authorization", "x-api-key"];
+const KEPT_OF_SESSION = ["cookie", DASHBOARD_HEADER];
 
 /** The signature of a presigned URL (AWS Signature Version 4). */
 const PRESIGNED = /[?&]x-amz-signature=/i;
@@ -145,6 +150,11 @@ export class Authorization {
     return !this.hasKey(request);
   }
 
+  /** Whether the request presents a session of a browser, and no key. */
+  isOfSession({ headers }: IncomingMessage): boolean {
+    return isSessionText(presented(headers));
+  }
+
   /** Whether the request presents a known key. */
   hasKey(request: IncomingMessage): boolean {
     return this.keyPrincipal(request) !== undefined;
@@ -199,12 +209,11 @@ export class Authorization {
  * until it is answered (RequestHead), and its stream may last long after that.
  */
 export function keepCredentials(request: IncomingMessage): void {
-  const { authorization, "x-api-key": key } = request.headers;
+  const { headers } = request;
+  const kept = isSessionText(presented(headers)) ? KEPT_OF_SESSION : KEPT;
   request.rawHeaders = [];
-  request.headers = {
-    ...(authorization === undefined ? {} : { authorization }),
-    ...(key === undefined ? {} : { "x-api-key": key }),
-  };
+  request.headers = {};
+  for (const name of kept) if (headers[name] !== undefined) request.headers[name] = headers[name];
 }
 
 function usedBefore(verdict: Verdict): ServiceError {
@@ -223,7 +232,7 @@ export function refusal({ headers }: IncomingMessage): ServiceError {
 }
 
 function presented(headers: IncomingMessage["headers"]): string | undefined {
-  return keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
+  return keyOf(headers as KeyHeaders);
 }
 
 /** Whether the text has the form of a token. Quern's keys contain no dots. */

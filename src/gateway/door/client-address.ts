@@ -25,8 +25,25 @@ export class ClientAddress {
 
   /** The address by which the client reached us, used for addresses in responses. */
   baseUrl(request: IncomingMessage): string {
-    const { publicUrl, isTls } = this.rules;
-    if (publicUrl !== undefined) return publicUrl;
+    return this.rules.publicUrl ?? this.reachedUrl(request);
+  }
+
+  /** `baseUrl`, and the address without `--public-url` if that is set: it does not lead to every listener. */
+  urls(request: IncomingMessage): { baseUrl: string; reachedUrl?: string } {
+    const baseUrl = this.baseUrl(request);
+    return this.rules.publicUrl === undefined
+      ? { baseUrl }
+      : { baseUrl, reachedUrl: this.reachedUrl(request) };
+  }
+
+  /** Where the dashboard is for this client, without a slash at the end: the path of a proxy's prefix. */
+  prefix(request: IncomingMessage, isControl: boolean): string {
+    const url = isControl || this.isLocal(request) ? this.reachedUrl(request) : this.baseUrl(request);
+    return /^\w+:\/\/[^/]+(\/.*)?$/.exec(url)?.[1] ?? "";
+  }
+
+  private reachedUrl(request: IncomingMessage): string {
+    const { isTls } = this.rules;
     const told = this.forwarded(request, "x-forwarded-proto")?.toLowerCase();
     const protocol = told === "http" || told === "https" ? told : isTls ? "https" : "http";
     const prefix = this.forwarded(request, "x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";

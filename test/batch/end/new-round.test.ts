@@ -114,7 +114,7 @@ describe("a redrive", () => {
   it("forgets the failures of a split batch few at a time", async () => {
     await splitBatch(5_000);
     const deleted: number[] = [];
-    expect(await rounds(counted(deleted)).redrive(JOB, undefined)).toBe(BATCHES);
+    expect(await rounds(counted(deleted)).redrive(JOB, {})).toBe(BATCHES);
     expect(deleted.reduce((sum, rows) => sum + rows, 0)).toBe(4_999);
     expect(Math.max(...deleted)).toBeLessThanOrEqual(100);
     expect(await failedItemRows()).toBe(0);
@@ -126,12 +126,12 @@ describe("a redrive", () => {
 
   it.each([0, 1, 2, 4, 5])("continues with a split batch after it was cut off at commit %i", async (left) => {
     await splitBatch(400);
-    await expect(rounds(counted([], left)).redrive(JOB, "x")).rejects.toThrow("cut off");
+    await expect(rounds(counted([], left)).redrive(JOB, { error: "x" })).rejects.toThrow("cut off");
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: BATCHES });
     expect(await failedRows()).toBe(BATCHES);
     // Also if its error is not the one that the next redrive is about.
     const other = left === 0 ? "x" : "none has this";
-    expect(await rounds(db).redrive(JOB, other)).toBe(1);
+    expect(await rounds(db).redrive(JOB, { error: other })).toBe(1);
     expect(await failedItemRows()).toBe(0);
     expect(await partsOf(db, JOB, 0)).toMatchObject([
       { state: "good" },
@@ -149,7 +149,7 @@ describe("a redrive", () => {
   const failedRows = async () => (await db.all("SELECT 1 FROM batches WHERE failed = 1")).length;
 
   it("puts back all failed batches, or those whose error contains the text", async () => {
-    expect(await rounds(db).redrive(JOB, "odd")).toBe(BATCHES / 2);
+    expect(await rounds(db).redrive(JOB, { error: "odd" })).toBe(BATCHES / 2);
     expect(await unsettled()).toBe(BATCHES / 2);
     expect(await failedRows()).toBe(BATCHES / 2);
     const job = await jobById(db, JOB);
@@ -159,7 +159,7 @@ describe("a redrive", () => {
   it("lets other work use the database meanwhile", async () => {
     let isOver = false;
     const redrive = rounds(db)
-      .redrive(JOB, undefined)
+      .redrive(JOB, {})
       .finally(() => {
         isOver = true;
       });
@@ -183,7 +183,7 @@ describe("a redrive", () => {
       },
     };
     const searching = () =>
-      expect(rounds(watched).redrive(JOB, "none has this")).rejects.toThrow("none of its");
+      expect(rounds(watched).redrive(JOB, { error: "none has this" })).rejects.toThrow("none of its");
     await Promise.all(Array.from({ length: 10 }, searching));
     // Five in each statement, and the end of a turn may be counted after the next statement.
     expect(most).toBeLessThanOrEqual(10);
@@ -191,8 +191,8 @@ describe("a redrive", () => {
 
   it("is refused while another redrive of the job is in progress", async () => {
     const same = rounds(db);
-    const first = same.redrive(JOB, undefined);
-    await expect(same.redrive(JOB, undefined)).rejects.toThrow("one is being prepared");
+    const first = same.redrive(JOB, {});
+    await expect(same.redrive(JOB, {})).rejects.toThrow("one is being prepared");
     await expect(same.resume(JOB)).rejects.toThrow("one is being prepared");
     expect(await first).toBe(BATCHES);
   });
@@ -206,12 +206,12 @@ describe("a redrive", () => {
         return db.transaction(work);
       },
     };
-    await expect(rounds(failing).redrive(JOB, undefined)).rejects.toThrow("cut off");
+    await expect(rounds(failing).redrive(JOB, {})).rejects.toThrow("cut off");
     const failed = await failedRows();
     expect(failed).toBeGreaterThan(0);
     expect(await unsettled()).toBe(BATCHES - failed);
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: failed });
-    await expect(rounds(db).redrive(JOB, undefined)).rejects.toThrow("resume it first");
+    await expect(rounds(db).redrive(JOB, {})).rejects.toThrow("resume it first");
     const deleted = async () => Promise.reject(new Error("its API is deleted"));
     await expect(rounds(db, deleted).resume(JOB)).rejects.toThrow("its API is deleted");
     await rounds(db).resume(JOB);
@@ -221,6 +221,6 @@ describe("a redrive", () => {
   it("of a job whose records are deleted meanwhile finds no job", async () => {
     await db.run("DELETE FROM jobs");
     await expect(rounds(db).resume(JOB)).rejects.toMatchObject({ code: "job_not_found" });
-    await expect(rounds(db).redrive(JOB, undefined)).rejects.toMatchObject({ code: "job_not_found" });
+    await expect(rounds(db).redrive(JOB, {})).rejects.toMatchObject({ code: "job_not_found" });
   });
 });

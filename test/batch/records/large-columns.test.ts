@@ -131,7 +131,8 @@ describe("the large columns of jobs", () => {
     const source = { db, store: {} as ObjectStore, dataDir: directory };
     const failuresOf = async (job: typeof ended) => {
       const failures = [];
-      for await (const failure of (await failurePage(source, job, { batch: -1 }, 10)).failures)
+      for await (const failure of (await failurePage(source, job, { after: { batch: -1 }, limit: 10 }))
+        .failures)
         failures.push(failure);
       return failures;
     };

@@ -244,6 +244,37 @@ describe("failures", () => {
 });
 
 describe("a new round", () => {
+  it("lists and redrives the batches of one kind of error", async () => {
+    const id = await server.submit("mendable", {
+      workers: 1,
+      item_list: items([
+        { id: 1, bad: "no date" },
+        { id: 22, bad: "no divisor" },
+        { id: 333, bad: "no date" },
+        { id: 4 },
+      ]),
+    });
+    await server.ended("mendable", id);
+    const failures = async (like: string) =>
+      (await (await server.fetch(`/mendable/${id}/failures?like=${like}`)).json()) as {
+        failures: { batch_index: number }[];
+      };
+    expect((await failures("2")).failures.map(({ batch_index }) => batch_index)).toEqual([0, 2]);
+    expect((await failures("3")).failures).toEqual([]);
+    expect((await server.fetch(`/mendable/${id}/failures?like=x`)).status).toBe(400);
+    expect((await post(`/mendable/${id}/redrive`, { like: 3 })).status).toBe(409);
+    expect((await post(`/mendable/${id}/redrive`, { like: -1 })).status).toBe(400);
+    rmSync(broken);
+    const again = server.cli(["job", "redrive", "mendable", id, "--like", "2", "--wait"]);
+    expect(again.err).toContain(`redriving job ${id}: 2 batches`);
+    expect((await server.job("mendable", id)).batch_metrics.succeeded).toBe(3);
+    expect(
+      handled()
+        .filter((line) => line.endsWith(" 2") && !line.startsWith("complete"))
+        .sort(),
+    ).toEqual(["0 2", "2 2"]);
+  });
+
   it("redrives failed batches, all or those with a given error, and runs on_job_complete again", async () => {
     const id = await server.submit("mendable", {
       workers: 2,

@@ -1,0 +1,69 @@
+/** The operations that say why an API is slow, a job is stuck or a rollout is not done (docs/contract/explain.md). */
+import * as z from "zod";
+import { api, JOB_ERRORS, job } from "./job-operations.ts";
+import { CONTROL_ERRORS, type Operation, text } from "./operation.ts";
+
+/** Every cause that a finding may have, with the question that it answers. docs/contract/explain.md has a row for each. */
+export const CAUSES = [
+  ...["database_unreachable", "disk_full", "gateway_missing"],
+  ...["compute_too_large", "compute_held", "memory_near_limit", "installing", "starting", "start_slow"],
+  ...["rollout_failing", "rollout_waits", "requirements_failed", "init_failed", "start_timed_out"],
+  ...["start_out_of_memory", "worker_died_in_start", "start_failed", "crash_loop", "version_unreadable"],
+  ...[
+    "scaled_to_zero",
+    "waking",
+    "at_max_replicas",
+    "queue_wait_dominates",
+    "predict_slow",
+    "predict_errors",
+  ],
+  ...["rejected_queue_full", "rejected_queue_timeout", "rejected_rate_limited", "rejected_body_too_large"],
+  ...["rejected_key", "rejected_timeout", "rejected_not_ready", "rejected_other"],
+  ...["api_paused", "job_paused", "job_paused_in_copy", "enqueue_turn", "reading_input", "store_unreachable"],
+  ...["starved", "straggler", "batches_fail", "attempts_fail", "batches_time_out", "out_of_memory"],
+  ...["workers_die", "timeout_near", "messages_wait", "job_ending"],
+  ...["store_forbidden", "bucket_missing", "input_failed", "output_failed", "version_gone", "internal_error"],
+  ...["job_stopped", "job_timed_out", "job_failed", "job_succeeded", "all_well"],
+] as const;
+
+const findingSchema = z.strictObject({
+  cause: z.string().meta({ description: "a stable name, such as compute_held" }),
+  severity: z.enum(["error", "warning", "info"]),
+  title: z.string().meta({ description: "the cause in a sentence, with its most important number" }),
+  evidence: z.array(z.string()).meta({ description: "the numbers and texts that show it" }),
+  cure: z.string().meta({ description: "what to do; empty if there is nothing to do" }),
+  command: z.string().nullable().meta({ description: "a command that shows more or repairs it" }),
+});
+export type Finding = z.infer<typeof findingSchema>;
+
+export const explanationSchema = z.strictObject({
+  api_name: z.string(),
+  job_id: z.string().nullable(),
+  summary: z.string(),
+  findings: z.array(findingSchema).meta({ description: "the most important one first; never empty" }),
+});
+export type Explanation = z.infer<typeof explanationSchema>;
+
+export const EXPLAIN_OPERATIONS: readonly Operation[] = [
+  {
+    id: "explainApi",
+    method: "get",
+    path: "/-/apis/{name}/explain",
+    about: "say why an API is slow, fails or does not serve, with the evidence and the cure",
+    scope: "view",
+    parameters: [{ name: "name", in: "path", about: "the API's name", schema: text }],
+    answers: { "application/json": explanationSchema },
+    errors: [...CONTROL_ERRORS, "api_not_found"],
+  },
+  {
+    id: "explainJob",
+    method: "get",
+    path: "/{api}/{job}/explain",
+    about: "say why a job waits, is slow or failed, with the evidence and the cure",
+    scope: "submit",
+    isRead: true,
+    parameters: [api, job],
+    answers: { "application/json": explanationSchema },
+    errors: JOB_ERRORS,
+  },
+];

@@ -1,0 +1,127 @@
+/** Does the same to each job or message of a selection, in turns that leave others the event loop and the database. */
+
+import type { Jobs } from "../../batch/jobs.ts";
+import type { LetterHead } from "../../batch/letters/letters.ts";
+import type { Queues } from "../../batch/letters/queues.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { type ErrorCode, ServiceError } from "../../contracts/errors.ts";
+import type { JobAction } from "../../contracts/http/overview-operations.ts";
+import { CHANGED_AT_ONCE, SKIPPED_SHOWN_MAX } from "../../contracts/limits/responses.ts";
+
+/** Of one job or message: the others can still be changed. */
+const OF_ONE: ReadonlySet<ErrorCode> = new Set([
+  ...(["wrong_state", "queue_full", "job_not_found", "api_not_found", "invalid_request"] as const),
+]);
+const REMOVED_AT_ONCE = 50;
+
+/** What an action has done so far. */
+export class Outcome {
+  changed = 0;
+  skippedCount = 0;
+  readonly skipped: { id: string; reason: string }[] = [];
+
+  leave(id: string, reason: string): void {
+    this.skippedCount++;
+    if (this.skipped.length < SKIPPED_SHOWN_MAX) this.skipped.push({ id, reason });
+  }
+}
+
+/** The reason to skip what threw. Throws it again if it concerns all. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ServiceError && OF_ONE.has(error.code)) return error.message;
+  throw error;
+}
+
+/** `mayRepeat` throws if the caller may not begin another round of the job. */
+export async function actOnJobs(
+  jobs: Jobs,
+  ids: readonly string[],
+  action: JobAction,
+  mayRepeat: (job: JobRow) => void,
+): Promise<Outcome> {
+  const outcome = new Outcome();
+  const act = async (id: string) => {
+    const job = await jobs.records.byId(id);
+    if (job === undefined) return outcome.leave(id, "its record was removed");
+    try {
+      await ACTIONS[action](jobs, job, mayRepeat);
+      outcome.changed++;
+    } catch (error) {
+      outcome.leave(id, reasonOf(error));
+    }
+  };
+  const left = ids.values();
+  const some = async () => {
+    for (const id of left) await act(id);
+  };
+  await Promise.all(Array.from({ length: CHANGED_AT_ONCE }, some));
+  return outcome;
+}
+
+type Act = (jobs: Jobs, job: JobRow, mayRepeat: (job: JobRow) => void) => Promise<unknown>;
+
+const ACTIONS: Record<JobAction, Act> = {
+  stop: async (jobs, job) => {
+    if (job.end_time !== null) throw new ServiceError("wrong_state", `it has ended (${job.status})`);
+    await jobs.stopJob(job.api_name, job.job_id);
+  },
+  resume: async (jobs, job, mayRepeat) => {
+    mayRepeat(job);
+    await jobs.resume(job);
+  },
+  redrive: async (jobs, job, mayRepeat) => {
+    mayRepeat(job);
+    await jobs.redrive(job, {});
+  },
+  pause: (jobs, job) => jobs.pauses.pause(job),
+  unpause: (jobs, job) => jobs.pauses.unpause(job),
+};
+
+const GONE = "it was removed or redriven meanwhile";
+
+export async function removeMessages(
+  queues: Queues,
+  queue: string,
+  ids: readonly string[],
+): Promise<Outcome> {
+  const outcome = new Outcome();
+  for (let at = 0; at < ids.length; at += REMOVED_AT_ONCE) {
+    const some = ids.slice(at, at + REMOVED_AT_ONCE);
+    const there = new Set((await queues.heads(queue, some)).map(({ message_id }) => message_id));
+    outcome.changed += await queues.removeSome(queue, [...there]);
+    for (const id of some) if (!there.has(id)) outcome.leave(id, GONE);
+  }
+  return outcome;
+}
+
+/** One new round for each job, however many of its messages are selected. */
+export async function redriveMessages(
+  { jobs, queues }: { jobs: Jobs; queues: Queues },
+  queue: string,
+  ids: readonly string[],
+): Promise<Outcome> {
+  const outcome = new Outcome();
+  const byJob = new Map<string, LetterHead[]>();
+  const missing = new Set(ids);
+  for (const head of await queues.heads(queue, ids)) {
+    missing.delete(head.message_id);
+    byJob.set(head.job_id, [...(byJob.get(head.job_id) ?? []), head]);
+  }
+  for (const id of missing) outcome.leave(id, GONE);
+  for (const [jobId, letters] of byJob) {
+    const all = (reason: string) => {
+      for (const { message_id } of letters) outcome.leave(message_id, reason);
+    };
+    const job = await jobs.records.byId(jobId);
+    if (job === undefined) all("the record of its job was removed");
+    else
+      try {
+        const { taken, skipped } = await jobs.redriveLetters(job, letters);
+        outcome.changed += taken.length;
+        for (const { id, reason } of skipped) outcome.leave(id, reason);
+      } catch (error) {
+        all(reasonOf(error));
+      }
+  }
+  return outcome;
+}

@@ -1,0 +1,84 @@
+/** What needs a person, the worst first (docs/contract/operations.md#attention). Pure. */
+import type { ApiHealth } from "../../apis/api-health.ts";
+import type { ApiState } from "../../apis/api-state.ts";
+import type { FilledQueue } from "../../batch/letters/queue-counts.ts";
+import type { EndedBadly } from "../../batch/listing/overview-jobs.ts";
+import type { Attention } from "../../contracts/http/overview-operations.ts";
+import type { JobReason } from "../../contracts/jobs.ts";
+import { ATTENTION_MAX, ATTENTION_TITLE_MAX } from "../../contracts/limits/responses.ts";
+import { hideInText } from "../../contracts/secrets.ts";
+
+/** A rollout, or a job without a worker, that takes longer needs attention. */
+export const LONG_MS = 10 * 60_000;
+
+export interface Troubles {
+  nowMs: number;
+  server: readonly string[];
+  apis: readonly { state: ApiState; health: ApiHealth; pausedTime: string | undefined }[];
+  /** Jobs that have waited long for their first worker. */
+  waiting: readonly {
+    job_id: string;
+    api_name: string;
+    queued_time: string | null;
+    waiting: string | undefined;
+  }[];
+  ended: readonly EndedBadly[];
+  queues: readonly FilledQueue[];
+}
+
+export function attentionOf({ nowMs, server, apis, waiting, ended, queues }: Troubles): Attention[] {
+  const all = [
+    ...server.map((why) => line("server", "server", "error", why)),
+    ...apis.flatMap((api) => ofApi(api, nowMs)),
+    ...ended.map(ofEnded),
+    ...waiting.map(({ job_id, api_name, queued_time, waiting: why }) => ({
+      ...line("job", api_name, "warning", `waits for its first worker${why === undefined ? "" : `: ${why}`}`),
+      ...{ job_id, time: queued_time },
+    })),
+    ...queues.map(ofQueue),
+  ];
+  const bySeverity = (severity: Attention["severity"]) => all.filter((one) => one.severity === severity);
+  return [...bySeverity("error"), ...bySeverity("warning")].slice(0, ATTENTION_MAX);
+}
+
+function line(
+  kind: Attention["kind"],
+  name: string,
+  severity: Attention["severity"],
+  text: string,
+): Attention {
+  const [first = ""] = hideInText(text).split("\n", 1);
+  const title = first.length <= ATTENTION_TITLE_MAX ? first : `${first.slice(0, ATTENTION_TITLE_MAX - 1)}…`;
+  return { kind, name, job_id: null, severity, title, time: null };
+}
+
+function ofApi({ state, health, pausedTime }: Troubles["apis"][number], nowMs: number): Attention[] {
+  const { name, status, last_updated } = state;
+  const found: Attention[] = [];
+  if (health.fault !== undefined) found.push(line("api", name, "error", health.fault));
+  else if (health.warning !== undefined) found.push(line("api", name, "warning", health.warning));
+  else if (status === "updating" && nowMs - Date.parse(last_updated) > LONG_MS)
+    found.push({
+      ...line("api", name, "warning", "its newest version is not ready after ten minutes"),
+      time: last_updated,
+    });
+  if (pausedTime !== undefined)
+    found.push({
+      ...line("api", name, "warning", `paused: no batch begins; \`quern unpause ${name}\` continues it`),
+      time: pausedTime,
+    });
+  return found;
+}
+
+function ofEnded({ job_id, api_name, status, end_time, reason_json }: EndedBadly): Attention {
+  const reason = reason_json === null ? undefined : (JSON.parse(reason_json) as JobReason).message;
+  // Its other batches succeeded.
+  const severity = status === "status_completed_with_failures" ? "warning" : "error";
+  const title = reason ?? status.replace("status_", "").replaceAll("_", " ");
+  return { ...line("job", api_name, severity, title), job_id, time: end_time };
+}
+
+function ofQueue({ name, messages, hasMore, oldest_sent_time }: FilledQueue): Attention {
+  const count = messages === 1 && !hasMore ? "1 message" : `${messages}${hasMore ? " or more" : ""} messages`;
+  return { ...line("queue", name, "warning", `${count} in the dead letter queue`), time: oldest_sent_time };
+}

@@ -1,0 +1,63 @@
+/** `GET /-/overview`: as JSON, or as server-sent events (docs/contract/operations.md#overview). */
+import { type Context, Hono } from "hono";
+import { revoked, toProblem } from "../../contracts/errors.ts";
+import { STREAM_HEARTBEAT_MS, STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+import { requestId } from "../requests/forwarded.ts";
+import { type Listener, LiveOverview } from "./live-overview.ts";
+import { Overview, type OverviewDeps } from "./overview.ts";
+
+export interface OverviewStreamDeps extends OverviewDeps {
+  streams: OpenStreams;
+}
+
+export function overviewStreamRoutes(deps: OverviewStreamDeps): Hono {
+  const app = new Hono();
+  const overview = new Overview(deps);
+  const live = new LiveOverview(() => overview.compute());
+  app.get("/-/overview", async (c) => {
+    const isStream = c.req.header("accept")?.includes("text/event-stream") === true;
+    if (!isStream) return c.json(await live.read());
+    const headers = { "cache-control": "no-cache" };
+    return deps.streams.answer(c, events(c, deps, live), "text/event-stream", headers);
+  });
+  return app;
+}
+
+async function* events(
+  c: Context,
+  { streams }: OverviewStreamDeps,
+  live: LiveOverview,
+): AsyncGenerator<string> {
+  const { listener, leave } = await live.join();
+  let sentMs = performance.now();
+  try {
+    for (;;) {
+      const text = listener.waiting.shift();
+      if (text !== undefined) {
+        yield text;
+        sentMs = performance.now();
+      } else await something(listener);
+      if (!streams.isAllowed(c)) {
+        yield `event: error\ndata: ${JSON.stringify(toProblem(revoked(), requestId(c)))}\n\n`;
+        return;
+      }
+      if (performance.now() - sentMs < STREAM_HEARTBEAT_MS - 1_000) continue;
+      yield ": nothing has changed\n\n";
+      sentMs = performance.now();
+    }
+  } finally {
+    leave();
+  }
+}
+
+/** Resolves at the next event, or when the key is to be checked again. */
+function something(listener: Listener): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, STREAM_POLL_MS).unref();
+    listener.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+}

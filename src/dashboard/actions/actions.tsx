@@ -1,0 +1,60 @@
+/** The buttons that change something. Those who may only read do not see them; the server refuses them in any case. */
+import { useState } from "preact/hooks";
+import { mayAct } from "../session/session.ts";
+import { Confirm } from "./dialog.tsx";
+import { say } from "./toasts.tsx";
+
+export interface Action {
+  label: string;
+  /** What it does, said before it is done. */
+  about: string;
+  isDestructive?: boolean;
+  /** A text to type first. */
+  typed?: string;
+  run: () => Promise<{ message?: string }>;
+}
+
+interface ActionsProps {
+  actions: readonly (Action | false)[];
+  /** Called when one is done. */
+  after: () => void;
+}
+
+export function Actions({ actions, after }: ActionsProps) {
+  const [asked, ask] = useState<Action>();
+  if (!mayAct.value) return null;
+  const run = async (action: Action) => {
+    const { message } = await action.run();
+    say(message ?? `${action.label}: done`);
+    after();
+  };
+  return (
+    <>
+      {actions.map(
+        (action) =>
+          action && (
+            <button
+              key={action.label}
+              type="button"
+              class={action.isDestructive ? "bad" : ""}
+              onClick={() => ask(action)}
+            >
+              {action.label}
+            </button>
+          ),
+      )}
+      {asked && (
+        <Confirm
+          title={`${asked.label}?`}
+          action={asked.label}
+          {...(asked.isDestructive ? { isDestructive: true } : {})}
+          {...(asked.typed === undefined ? {} : { typed: asked.typed })}
+          onConfirm={() => run(asked)}
+          onClose={() => ask(undefined)}
+        >
+          <p>{asked.about}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}

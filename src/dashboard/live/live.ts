@@ -1,0 +1,62 @@
+/** The live state of the server, for every page: one stream for all tabs, or one for this tab if they cannot join. */
+import { computed, effect, signal } from "@preact/signals";
+import { serverSaid } from "../format/now.ts";
+import { pagesRoot } from "../server/root.ts";
+import { follow, type LiveState } from "./follow.ts";
+
+/** Replaced by the name of the worker's file when the pages are built. */
+declare const STREAM_WORKER: string;
+
+const HERE_MS = 10_000;
+
+export const live = signal<LiveState>({ state: "connecting" });
+export const overview = computed(() => ("overview" in live.value ? live.value.overview : undefined));
+
+effect(() => {
+  if (overview.value !== undefined) serverSaid(overview.value.time);
+});
+
+interface Stream {
+  again: () => void;
+}
+
+let stream: Stream | undefined;
+
+/** Begins to follow, or begins anew after signing in or out. */
+export function followLive(): void {
+  if (stream === undefined) {
+    stream = typeof SharedWorker === "undefined" ? ownStream() : joinedStream();
+    return;
+  }
+  live.value = { state: "connecting" };
+  stream.again();
+}
+
+function take(state: LiveState): void {
+  live.value = state;
+}
+
+function joinedStream(): Stream {
+  const worker = new SharedWorker(`${pagesRoot}/${STREAM_WORKER}`, { type: "module", name: "quern" });
+  worker.port.onmessage = ({ data }) => take(data as LiveState);
+  worker.port.start();
+  setInterval(() => worker.port.postMessage("here"), HERE_MS);
+  addEventListener("pagehide", () => worker.port.postMessage("gone"));
+  addEventListener("pageshow", (event) => event.persisted && worker.port.postMessage("here"));
+  return { again: () => worker.port.postMessage("again") };
+}
+
+function ownStream(): Stream {
+  let leaving = new AbortController();
+  const begin = () => {
+    follow(take, leaving.signal).catch(() => {});
+  };
+  begin();
+  return {
+    again: () => {
+      leaving.abort();
+      leaving = new AbortController();
+      begin();
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/** The plots of an API over an hour, a day or two weeks. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { address, setQuery } from "../../address/address.ts";
+import { type Line, Plot } from "../../charts/plot.tsx";
+import { nowMs } from "../../format/now.ts";
+import { rate, short } from "../../format/numbers.ts";
+import { duration } from "../../format/times.ts";
+import { Section } from "../../parts/facts.tsx";
+import { Choice } from "../../parts/filters.tsx";
+import { Loaded } from "../../parts/notes.tsx";
+import { withQuery } from "../../server/request.ts";
+import { useResource } from "../../server/use-resource.ts";
+import type { Series } from "../../shapes.ts";
+
+export const RANGES: Record<string, { label: string; seconds: number; step: number; everyMs: number }> = {
+  "1h": { label: "1 hour", seconds: 3600, step: 60, everyMs: 15_000 },
+  "24h": { label: "24 hours", seconds: 86_400, step: 300, everyMs: 60_000 },
+  "14d": { label: "14 days", seconds: 14 * 86_400, step: 3600, everyMs: 300_000 },
+};
+
+interface PlotOf {
+  title: string;
+  lines: readonly (readonly [metric: string, label: string, colour: string])[];
+  format: (value: number) => string;
+}
+
+const REALTIME: readonly PlotOf[] = [
+  {
+    title: "Requests per second",
+    lines: [
+      ["requests", "requests", "busy"],
+      ["errors", "errors", "bad"],
+    ],
+    format: rate,
+  },
+  {
+    title: "Latency",
+    lines: [
+      ["latency_p50", "p50", "good"],
+      ["latency_p95", "p95", "busy"],
+      ["latency_p99", "p99", "warn"],
+    ],
+    format: duration,
+  },
+  {
+    title: "Waiting for a replica",
+    lines: [
+      ["queue_depth", "requests that wait", "warn"],
+      ["in_flight", "in flight", "busy"],
+    ],
+    format: short,
+  },
+  { title: "Replicas", lines: [["replicas", "ready", "good"]], format: short },
+];
+const BATCH: readonly PlotOf[] = [
+  {
+    title: "Batches per second",
+    lines: [
+      ["batches", "succeeded", "good"],
+      ["failed_batches", "failed attempts", "bad"],
+    ],
+    format: rate,
+  },
+];
+
+export function ApiPlots({ api, isBatch = false }: { api: string; isBatch?: boolean }) {
+  return <Plots plots={isBatch ? BATCH : REALTIME} of={{ api }} />;
+}
+
+export function JobPlots({ job }: { job: string }) {
+  return <Plots plots={BATCH} of={{ job }} />;
+}
+
+function Plots({ plots, of }: { plots: readonly PlotOf[]; of: { api?: string; job?: string } }) {
+  const asked = address.value.query.get("range") ?? "1h";
+  const range = Object.hasOwn(RANGES, asked) ? asked : "1h";
+  const { seconds, step, everyMs } = RANGES[range]!;
+  const from = useStart(seconds, step, everyMs);
+  const metrics = plots.flatMap(({ lines }) => lines.map(([metric]) => metric));
+  const path = withQuery("/-/series", { metric: metrics, ...of, from, step });
+  const series = useSteadySeries(path);
+  return (
+    <Section
+      title="Over time"
+      actions={
+        <Choice
+          label="Range"
+          value={range}
+          options={Object.entries(RANGES).map(([id, { label }]) => [id, label])}
+          onChange={(value) => setQuery({ range: value === "1h" ? undefined : value })}
+        />
+      }
+    >
+      <Loaded resource={series} lines={6}>
+        {(value) => (
+          <div class="plots">
+            {plots.map((plot) => (
+              <OnePlot key={plot.title} plot={plot} series={value} />
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function OnePlot({ plot: { title, lines, format }, series }: { plot: PlotOf; series: Series }) {
+  const drawn = useMemo<Line[]>(
+    () =>
+      lines.map(([metric, label, colour]) => ({
+        label,
+        colour,
+        values: series.metrics.find((one) => one.metric === metric)?.values ?? [],
+      })),
+    [series],
+  );
+  return <Plot title={title} times={series.times} lines={drawn} format={format} />;
+}
+
+/** The start of the range, in unix seconds on a whole step. It moves on every `everyMs`. */
+function useStart(seconds: number, step: number, everyMs: number): number {
+  const start = () => Math.floor((nowMs() / 1000 - seconds) / step) * step;
+  const [, setRound] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || setRound((last) => last + 1), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return start();
+}
+
+/** While the next range is on its way, the last one stays. */
+function useSteadySeries(path: string) {
+  const series = useResource<Series>(path, { everyMs: 15_000 });
+  const [last, setLast] = useState<Series>();
+  useEffect(() => {
+    if (series.value !== undefined) setLast(series.value);
+  }, [series.value]);
+  const value = series.value ?? last;
+  return { ...series, value, isLoading: series.isLoading && value === undefined };
+}

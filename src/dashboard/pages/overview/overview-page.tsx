@@ -1,0 +1,81 @@
+/** The first page: what needs attention, what runs, and what the machine has left. */
+
+import { Share } from "../../charts/progress.tsx";
+import { bytes, short } from "../../format/numbers.ts";
+import { overview } from "../../live/live.ts";
+import { PageHead, Section } from "../../parts/facts.tsx";
+import { Link } from "../../parts/link.tsx";
+import { Empty, Loading } from "../../parts/notes.tsx";
+import { Status } from "../../parts/status.tsx";
+import type { ComputePart, Overview } from "../../shapes.ts";
+import { ApiTable } from "./api-table.tsx";
+import { AttentionList } from "./attention-list.tsx";
+import { RunningJobs } from "./running-jobs.tsx";
+
+export function OverviewPage() {
+  const now = overview.value;
+  return (
+    <>
+      <PageHead title="Overview" actions={now && <Status of={now.server.status} />} />
+      {now === undefined ? <Loading lines={8} /> : <Known now={now} />}
+    </>
+  );
+}
+
+function Known({ now }: { now: Overview }) {
+  if (now.apis.length === 0 && now.jobs.length === 0) return <FirstSteps />;
+  return (
+    <>
+      <AttentionList attention={now.attention} reasons={now.server.reasons} />
+      <Compute compute={now.compute} />
+      <Section title="APIs" actions={<Link to={["apis"]}>all {now.apis.length}</Link>}>
+        <ApiTable apis={now.apis} most={SHOWN_APIS} />
+      </Section>
+      <Section title="Running jobs" actions={<Link to={["jobs"]}>all jobs</Link>}>
+        <RunningJobs jobs={now.jobs} />
+      </Section>
+    </>
+  );
+}
+
+const SHOWN_APIS = 12;
+
+function FirstSteps() {
+  return (
+    <Empty title="Nothing is deployed yet" command="quern init hello && cd hello && quern deploy">
+      This makes a small API from a template and deploys it. It appears here while it starts.
+    </Empty>
+  );
+}
+
+function Compute({ compute }: { compute: Overview["compute"] }) {
+  const { cpus, memory_bytes, gpus } = compute;
+  return (
+    <section class="tiles" aria-label="what workers have reserved">
+      <Tile label="CPUs" part={cpus} format={short} />
+      <Tile label="Memory" part={memory_bytes} format={bytes} />
+      {gpus.total > 0 && <Tile label="GPUs" part={gpus} format={short} />}
+    </section>
+  );
+}
+
+function Tile({
+  label,
+  part,
+  format,
+}: {
+  label: string;
+  part: ComputePart;
+  format: (value: number) => string;
+}) {
+  const used = part.total - part.free;
+  return (
+    <div class="tile">
+      <h2>{label}</h2>
+      <p>
+        <strong>{format(used)}</strong> <span class="quiet">of {format(part.total)} reserved</span>
+      </p>
+      <Share used={used} total={part.total} label={label} />
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+/** Why is this API slow, failing, or not as it was deployed? Pure: from facts to findings. */
+import { countOf, percentileOf } from "../durations.ts";
+import { type Explanation, explanation, type Finding, found } from "../finding.ts";
+import { serverFindings } from "../server-findings.ts";
+import { count, duration, percent } from "../words.ts";
+import { startFindings } from "../worker-findings.ts";
+import type { ApiFacts, TrafficFacts } from "./api-facts.ts";
+import { rejectionFindings } from "./rejection-findings.ts";
+import { rolloutFindings } from "./rollout-findings.ts";
+import { trafficFindings } from "./traffic-findings.ts";
+
+export function explainApi(facts: ApiFacts): Explanation {
+  const findings = [
+    ...serverFindings(facts.server),
+    ...unreadable(facts),
+    ...rolloutFindings(facts),
+    ...trafficFindings(facts),
+    ...rejectionFindings(facts),
+    ...jobFindings(facts),
+    ...targetFindings(facts),
+  ];
+  return explanation({ api_name: facts.name, job_id: null }, findings, () => well(facts));
+}
+
+function unreadable({ name, unreadable: why }: ApiFacts): Finding[] {
+  if (why === undefined) return [];
+  return [
+    found("version_unreadable", "error", "The deployed version cannot be read", {
+      evidence: [why],
+      cure: "deploy the API again; its last good route serves until then",
+      command: `quern get ${name}`,
+    }),
+  ];
+}
+
+function jobFindings({ name, jobs }: ApiFacts): Finding[] {
+  if (jobs === undefined) return [];
+  const { pausedTime, installingS, findings } = jobs;
+  const logs = `quern logs ${name}`;
+  const starting = { workers: [], what: "worker", startupTimeoutS: 0, installingS, logs } as const;
+  return [
+    ...(pausedTime === undefined ? [] : [apiPaused(name, pausedTime)]),
+    ...startFindings(starting),
+    ...findings,
+  ];
+}
+
+export function apiPaused(name: string, since: string): Finding {
+  return found("api_paused", "warning", `${name} is paused: none of its jobs begins a batch`, {
+    evidence: [`paused since ${since}`],
+    cure: "continue it; the paused time does not count towards the timeout of its jobs",
+    command: `quern unpause ${name}`,
+  });
+}
+
+function targetFindings({ targets }: ApiFacts): Finding[] {
+  return targets.flatMap(({ name, weight, findings }) =>
+    findings
+      .filter(({ severity }) => severity !== "info")
+      .map((finding) => ({ ...finding, title: `${name} (${weight} %): ${finding.title}` })),
+  );
+}
+
+function well(facts: ApiFacts): Finding | undefined {
+  const { name, rollout, traffic, jobs, targets } = facts;
+  if (rollout !== undefined && rollout.upToDate < rollout.wanted) return undefined;
+  const evidence = [
+    rollout === undefined ? undefined : `${rollout.upToDate} of ${count(rollout.wanted, "replica")} serve`,
+    ...(traffic === undefined ? [] : figures(traffic)),
+    jobs === undefined ? undefined : `${count(jobs.running, "job")} in progress`,
+    targets.length === 0
+      ? undefined
+      : `it sends requests to ${targets.map((target) => `${target.name} (${target.weight} %)`).join(", ")}`,
+  ];
+  return found("all_well", "info", `Nothing is wrong with ${name}`, { evidence });
+}
+
+function figures({ tally, seconds, inFlight }: TrafficFacts): string[] {
+  const requests = countOf(tally.duration);
+  const last = `in the last ${duration(seconds)}`;
+  if (requests === 0) return [`no request ${last}`];
+  const p = (share: number) => duration(percentileOf(tally.duration, share) ?? 0);
+  const errors = percent(tally.answers["5xx"] ?? 0, requests);
+  return [
+    `${count(requests, "request")} ${last}, ${errors} of them with a 5xx status; ${inFlight} in flight`,
+    `latency: p50 ${p(0.5)}, p95 ${p(0.95)}, p99 ${p(0.99)}; wait for a replica: p95 ${duration(percentileOf(tally.wait, 0.95) ?? 0)}`,
+  ];
+}

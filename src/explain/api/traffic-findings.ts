@@ -1,0 +1,117 @@
+/** Why requests are slow or fail: their wait for a replica, predict() itself, its exceptions. Pure. */
+import { countOf, meanOf, percentileOf } from "../durations.ts";
+import { type Finding, found } from "../finding.ts";
+import { count, duration, percent, short } from "../words.ts";
+import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
+import { countRejected } from "./rejection-findings.ts";
+
+/** Fewer requests say nothing about what dominates. */
+const REQUESTS_LEAST = 5;
+/** From this share of the duration on, the wait dominates. */
+const WAIT_SHARE = 0.5;
+/** A shorter wait disturbs nobody. */
+const WAIT_LEAST_S = 0.02;
+const SLOW_S = 1;
+
+export function trafficFindings({ name, rollout, traffic }: ApiFacts): Finding[] {
+  if (traffic === undefined) return [];
+  const isQueueing = rollout !== undefined && rollout.wanted > 0 && queues(traffic, rollout);
+  const asleep = rollout?.upToDate === 0;
+  return [
+    ...(isQueueing && !asleep ? [queueFinding(traffic, rollout)] : slowFindings(name, traffic)),
+    ...(rollout === undefined ? [] : maxFindings(traffic, rollout)),
+    ...errorFindings(name, traffic),
+  ];
+}
+
+function queues({ tally, waiting }: TrafficFacts, { upToDate, parallel }: RolloutFacts): boolean {
+  const wait = meanOf(tally.wait);
+  const isSlow = wait >= WAIT_LEAST_S && wait >= WAIT_SHARE * meanOf(tally.duration);
+  const isNow = waiting >= Math.max(REQUESTS_LEAST, upToDate * parallel);
+  return isNow || (isSlow && countOf(tally.wait) >= REQUESTS_LEAST);
+}
+
+/** `p50 12 ms, p95 1.2 s` */
+function percentiles(histogram: TrafficFacts["tally"]["wait"]): string {
+  const [p50, p95] = [0.5, 0.95].map((share) => percentileOf(histogram, share) ?? 0);
+  return `p50 ${duration(p50!)}, p95 ${duration(p95!)}`;
+}
+
+function queueFinding({ tally, waiting, seconds, inFlight }: TrafficFacts, rollout: RolloutFacts): Finding {
+  const { upToDate, parallel, wanted, max } = rollout;
+  const [wait, whole] = [meanOf(tally.wait), meanOf(tally.duration)];
+  const share = whole === 0 ? "" : `: ${percent(Math.min(wait, whole), whole)} of their time`;
+  const grows = wanted < max ? "autoscaling.min_replicas" : `autoscaling.max_replicas (now ${max})`;
+  return found("queue_wait_dominates", "warning", `Requests mostly wait for a free replica${share}`, {
+    evidence: [
+      `wait for a replica: ${percentiles(tally.wait)}`,
+      `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
+      `${inFlight} requests in flight, ${waiting} of them wait now`,
+      `${count(upToDate, "replica")}; each runs ${count(parallel, "request")} at once`,
+    ],
+    cure: `raise ${grows} or processes_per_replica if predict() computes; raise threads_per_process if it mostly waits for others`,
+    command: "quern patch quern.yaml",
+  });
+}
+
+function slowFindings(name: string, { tally, seconds, timeoutS }: TrafficFacts): Finding[] {
+  const p95 = percentileOf(tally.duration, 0.95) ?? 0;
+  if (p95 < SLOW_S || countOf(tally.duration) < REQUESTS_LEAST) return [];
+  const nearTimeout = p95 >= timeoutS / 2 ? `predictor.timeout is ${duration(timeoutS)}` : undefined;
+  return [
+    found(
+      "predict_slow",
+      "warning",
+      `predict() itself is slow: 95 % of requests take up to ${duration(p95)}`,
+      {
+        evidence: [
+          `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
+          `wait for a replica: ${percentiles(tally.wait)}`,
+          nearTimeout,
+        ],
+        cure: "more replicas do not make one prediction faster: measure predict(), give it more CPU (compute.cpu) or a GPU, or load a smaller model",
+        command: `quern logs ${name}`,
+      },
+    ),
+  ];
+}
+
+function maxFindings({ inFlight }: TrafficFacts, { wanted, max, target }: RolloutFacts): Finding[] {
+  if (wanted < max || inFlight <= wanted * target) return [];
+  return [
+    found(
+      "at_max_replicas",
+      "warning",
+      `The load needs more than the ${count(max, "replica")} that max_replicas permits`,
+      {
+        evidence: [
+          `${inFlight} requests in flight; the autoscaler aims at ${target} per replica`,
+          `it would want ${Math.ceil(inFlight / target)} replicas`,
+        ],
+        cure: `raise autoscaling.max_replicas above ${max}`,
+        command: "quern patch quern.yaml",
+      },
+    ),
+  ];
+}
+
+function errorFindings(name: string, { tally, seconds, exceptions }: TrafficFacts): Finding[] {
+  const failed = (tally.answers["5xx"] ?? 0) - countRejected(tally.rejected, 500);
+  if (failed <= 0) return [];
+  const all = countOf(tally.duration);
+  const severity = failed >= all / 2 ? "error" : "warning";
+  const [first] = exceptions;
+  const most = first === undefined ? "" : `: ${short(first.text, 120)}`;
+  return [
+    found("predict_errors", severity, `${percent(failed, all)} of requests fail in predict()${most}`, {
+      evidence: [
+        `${count(failed, "request")} of ${all} failed in the last ${duration(seconds)}`,
+        ...exceptions
+          .slice(0, 3)
+          .map((one) => `${one.count} times at the end of the log: ${short(one.text)}`),
+      ],
+      cure: "correct what the traceback in the log shows and deploy again, or go back to an earlier version",
+      command: `quern logs ${name}`,
+    }),
+  ];
+}

@@ -1,0 +1,86 @@
+/** The requests of the last minutes, from the totals that gateways report. */
+import { describe, expect, it } from "vitest";
+import { percentile } from "../../../src/apis/traffic/counts.ts";
+import { RecentTraffic } from "../../../src/apis/traffic/recent-traffic.ts";
+import { DURATION_BOUNDS_S, emptyTally, type Tally } from "../../../src/contracts/reports.ts";
+
+/** Totals of `good` responses within 10 ms, and `bad` ones within a second. */
+function totals(good: number, bad = 0): Tally {
+  const tally = emptyTally();
+  tally.answers = { "2xx": good, "5xx": bad };
+  tally.duration.buckets[DURATION_BOUNDS_S.indexOf(0.01)] = good;
+  tally.duration.buckets[DURATION_BOUNDS_S.indexOf(1)] = bad;
+  return tally;
+}
+
+const report = (gateway: string, tally: Tally, in_flight = 0, waiting = 0) => ({
+  gateway,
+  apis: [{ name: "iris", in_flight, waiting, tally }],
+});
+const START = 600_000;
+const iris = (traffic: RecentTraffic, nowMs: number) => traffic.read(nowMs).byApi.get("iris");
+
+describe("recent traffic", () => {
+  it("counts what totals have grown by, of all gateways together", () => {
+    const traffic = new RecentTraffic(START - 600_000);
+    traffic.take(report("a", totals(10)), START);
+    traffic.take(report("a", totals(40, 2)), START + 1_000);
+    traffic.take(report("b", totals(18)), START + 1_000);
+    traffic.take(report("b", totals(18)), START + 2_000);
+    const seen = iris(traffic, START + 4_999)!;
+    expect(seen.recent).toEqual([...new Array<number>(29).fill(0), 60]);
+    // 55 s of complete slots, and 5 s of the current one.
+    expect([seen.requests_per_s, seen.errors_per_s]).toEqual([1, 0.0333]);
+    expect(seen.latency_p50_s).toBeGreaterThan(0.005);
+    expect(seen.latency_p50_s).toBeLessThan(0.01);
+    expect(seen.latency_p99_s).toBeGreaterThan(0.5);
+  });
+
+  it("does not count again what a former controller was told", () => {
+    const traffic = new RecentTraffic(START);
+    traffic.knowBefore(new Map([["a", [["iris", totals(1_000)]]]]), START);
+    traffic.take(report("a", totals(1_003)), START + 1_000);
+    traffic.take(report("new", totals(4)), START + 1_000);
+    expect(iris(traffic, START + 2_000)!.recent.at(-1)).toBe(7);
+  });
+
+  it("counts an API that was deleted and deployed again from its start", () => {
+    const traffic = new RecentTraffic(START);
+    traffic.take(report("a", totals(100)), START);
+    traffic.take(report("a", totals(3)), START + 1_000);
+    expect(iris(traffic, START + 2_000)!.recent.at(-1)).toBe(103);
+  });
+
+  it("forgets rates after a minute, minutes after half an hour, and what a silent gateway had in flight", () => {
+    const traffic = new RecentTraffic(START - 600_000);
+    traffic.take(report("a", totals(60), 5, 2), START);
+    expect(iris(traffic, START + 9_000)).toMatchObject({ in_flight: 5, queue_depth: 2 });
+    expect(iris(traffic, START + 61_000)).toMatchObject({
+      ...{ requests_per_s: 0, in_flight: 0, queue_depth: 0, latency_p50_s: null, latency_p99_s: null },
+    });
+    expect(iris(traffic, START + 29 * 60_000)!.recent[0]).toBe(60);
+    expect(iris(traffic, START + 30 * 60_000)!.recent).toEqual(new Array<number>(30).fill(0));
+    traffic.take({ gateway: "a", apis: [] }, START + 40 * 60_000);
+    expect(traffic.read(START + 40 * 60_000).byApi.size).toBe(0);
+  });
+
+  it("shows rates of a controller's first seconds as what they are", () => {
+    const traffic = new RecentTraffic(START);
+    traffic.take(report("a", totals(20)), START + 1_000);
+    expect(iris(traffic, START + 10_000)!.requests_per_s).toBe(2);
+  });
+});
+
+describe("a percentile", () => {
+  it.each([
+    [[], 0.5, null],
+    [[0, 4], 0.5, 0.00175],
+    [[2, 2], 0.5, 0.001],
+    [[...new Array<number>(15).fill(0), 3], 0.99, 60],
+    [[0, 100, 0, 1], 0.99, 0.0025],
+  ])("of %j at %f is %f", (buckets, share, wanted) => {
+    const known = percentile(buckets, share);
+    if (wanted === null) expect(known).toBeNull();
+    else expect(known).toBeCloseTo(wanted, 4);
+  });
+});

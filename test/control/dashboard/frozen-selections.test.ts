@@ -1,0 +1,51 @@
+/** Selections in memory: whose they are, how many there are, and how long they stay. */
+import { describe, expect, it } from "vitest";
+import {
+  SELECTED_IDS_MAX,
+  SELECTION_KEPT_MS,
+  SELECTIONS_OF_A_KEY_MAX,
+} from "../../../src/contracts/limits/responses.ts";
+import { FrozenSelections } from "../../../src/control/dashboard/frozen-selections.ts";
+
+const jobs = (count: number) => ({ kind: "jobs" as const, ids: new Array<string>(count).fill("id") });
+
+describe("frozen selections", () => {
+  it("belong to whoever made them, for ten minutes", () => {
+    const all = new FrozenSelections();
+    const id = all.freeze("me", jobs(2), 1_000);
+    expect(all.find(id, "me", 1_000)?.ids).toHaveLength(2);
+    expect(all.find(id, "other", 1_000)).toBeUndefined();
+    expect(all.find(id, "me", 1_000 + SELECTION_KEPT_MS)).toBeUndefined();
+  });
+
+  it("are replaced by later ones of the same key, the oldest first", () => {
+    const all = new FrozenSelections();
+    const others = all.freeze("other", jobs(1), 0);
+    const mine = Array.from({ length: SELECTIONS_OF_A_KEY_MAX + 1 }, () => all.freeze("me", jobs(1), 0));
+    expect(mine.map((id) => all.find(id, "me", 0) !== undefined)).toEqual([
+      false,
+      ...new Array<boolean>(SELECTIONS_OF_A_KEY_MAX).fill(true),
+    ]);
+    expect(all.find(others, "other", 0)).toBeDefined();
+  });
+
+  it("are refused while all of them hold too much", () => {
+    const all = new FrozenSelections();
+    all.freeze("other", jobs(SELECTED_IDS_MAX), 0);
+    expect(() => all.freeze("me", jobs(1), 0)).toThrow("select fewer");
+    expect(all.freeze("me", jobs(1), SELECTION_KEPT_MS)).toBeDefined();
+  });
+
+  it("take one action at a time, and stay until it has ended", async () => {
+    const all = new FrozenSelections();
+    const id = all.freeze("me", jobs(1), 0);
+    let end = () => {};
+    const first = all.use(id, () => new Promise<void>((resolve) => (end = resolve)));
+    await expect(all.use(id, async () => {})).rejects.toMatchObject({ code: "wrong_state" });
+    expect(all.find(id, "me", SELECTION_KEPT_MS)).toBeDefined();
+    end();
+    await first;
+    expect(all.find(id, "me", SELECTION_KEPT_MS)).toBeUndefined();
+    await expect(all.use(id, async () => {})).rejects.toMatchObject({ code: "selection_not_found" });
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { addressOf } from "../../src/dashboard/address/read-address.ts";
+import { changesOf } from "../../src/dashboard/pages/api/version-changes.ts";
+import { layOut, NODE } from "../../src/dashboard/pages/applications/resource-graph.ts";
+import { letterError } from "../../src/dashboard/pages/queues/letter-error.ts";
+import { rootOf } from "../../src/dashboard/server/root.ts";
+import type { ResourceState, Version } from "../../src/dashboard/shapes.ts";
+
+const version = (spec: unknown, files: [string, string][]): Version => ({
+  api_id: "",
+  deployed_time: "",
+  is_current: false,
+  spec,
+  files: files.map(([path, sha256]) => ({ path, sha256, size: 3 })),
+});
+
+describe("the pages of the dashboard", () => {
+  it("read their address below a prefix, with names as they were", () => {
+    const { segments, query } = addressOf("/ml/-/ui/jobs/a%2Fb%20c/01", "?status=x", "/ml/-/ui");
+    expect(segments).toEqual(["jobs", "a/b c", "01"]);
+    expect(query.get("status")).toBe("x");
+    expect(addressOf("/-/ui/jobs/%ff", "", "/-/ui").segments).toEqual(["jobs", "%ff"]);
+  });
+
+  it.each([
+    ["http://h/-/ui/dashboard-1.js", ""],
+    ["https://h:1/models/prod/-/ui/dashboard-1.js", "/models/prod"],
+  ])("find the server by their script %s", (url, root) => expect(rootOf(url)).toBe(root));
+
+  it("say which settings and files changed between two versions", () => {
+    const before = version({ a: { b: 1, c: [1] }, d: "x" }, [
+      ["p.py", "11"],
+      ["q.py", "22"],
+    ]);
+    const after = version({ a: { b: 2, c: [1] }, e: null }, [
+      ["p.py", "33"],
+      ["q.py", "22"],
+    ]);
+    expect(changesOf(before, after)).toEqual([
+      { what: "a.b", before: "1", after: "2" },
+      { what: "d", before: "x", after: undefined },
+      { what: "e", before: undefined, after: "null" },
+      { what: "p.py", before: "11 (3 bytes)", after: "33 (3 bytes)" },
+    ]);
+  });
+
+  it("draw resources in columns as data flows, with a line to each that uses one", () => {
+    const resource = (kind: string, name: string, config: unknown = {}) =>
+      ({ kind, name, config, status: "ready" }) as ResourceState;
+    const { nodes, edges, width } = layOut([
+      resource("model", "iris", { features: ["size"], target: "class" }),
+      resource("raw_column", "size"),
+      resource("raw_column", "class"),
+      resource("api", "iris", { model: "iris" }),
+    ]);
+    expect(
+      nodes.map(({ resource: { kind, name }, x }) => [kind, name, x / (NODE.width + NODE.gapX)]),
+    ).toEqual([
+      ["raw_column", "size", 0],
+      ["raw_column", "class", 0],
+      ["model", "iris", 1],
+      ["api", "iris", 2],
+    ]);
+    expect(edges.map(({ from, to }) => `${from.resource.name} ${to.resource.kind}`)).toEqual([
+      "size model",
+      "class model",
+      "iris api",
+    ]);
+    expect(width).toBe(3 * NODE.width + 2 * NODE.gapX);
+  });
+
+  it("say the error of a message, also if its queue has cut it", () => {
+    expect(letterError({ error: '{"type":"ValueError","message":"no","traceback":"…"}' })).toBe(
+      "ValueError: no",
+    );
+    expect(letterError({ error: '{"type":"Val' })).toBe('{"type":"Val');
+    expect(letterError({})).toBe("");
+  });
+});

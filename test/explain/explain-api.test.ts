@@ -1,0 +1,139 @@
+/** src/explain/api: from facts to findings, also about what is hard to make for real. */
+import { describe, expect, it } from "vitest";
+import type { ApiFacts, RolloutFacts, TrafficFacts } from "../../src/explain/api/api-facts.ts";
+import { explainApi } from "../../src/explain/api/explain-api.ts";
+import { found } from "../../src/explain/finding.ts";
+import { API, ROLLOUT, TRAFFIC, tallyOf } from "../harness/facts.ts";
+
+const MIB = 1024 * 1024;
+const rollout = (more: Partial<RolloutFacts>): Partial<ApiFacts> => ({ rollout: { ...ROLLOUT, ...more } });
+const traffic = (more: Partial<TrafficFacts>): Partial<ApiFacts> => ({ traffic: { ...TRAFFIC, ...more } });
+const down = { upToDate: 0, replicas: [] };
+const failed = (kind: NonNullable<RolloutFacts["failure"]>["kind"]) =>
+  rollout({ ...down, failure: { kind, message: "because" } });
+const starting = (ageS: number) => rollout({ ...down, replicas: [replica({ state: "initializing", ageS })] });
+const replica = (more: Partial<RolloutFacts["replicas"][number]>) => ({ ...ROLLOUT.replicas[0]!, ...more });
+const times = (number: number, wait: number, took: number) =>
+  Array.from({ length: number }, () => ({ wait, took }));
+const refused = (code: string) => traffic({ tally: tallyOf([], { rejected: { [code]: 3 } }) });
+const old = { replicas: [replica({ isNew: false })], upToDate: 0 };
+
+const SITUATIONS: [string, string, Partial<ApiFacts>, RegExp][] = [
+  ["version_unreadable", "error", { unreadable: "spec_json is no JSON" }, /cannot be read/],
+  ["requirements_failed", "error", failed("requirements"), /requirements cannot be installed/],
+  ["start_timed_out", "error", failed("timeout"), /longer than predictor.startup_timeout/],
+  ["start_out_of_memory", "error", failed("memory"), /ran out of memory/],
+  ["init_failed", "error", failed("init"), /__init__ fails/],
+  ["worker_died_in_start", "error", failed("death"), /dies before it is ready/],
+  ["start_failed", "error", failed("other"), /cannot be started/],
+  [
+    "rollout_failing",
+    "warning",
+    rollout({ ...old, failure: { kind: "init", message: "no" } }),
+    /__init__ fails.*still serves/,
+  ],
+  ["starting", "info", starting(3), /1 replica starting/],
+  ["starting", "info", rollout(down), /0 of 1 replica serve; others are about to start/],
+  ["start_slow", "warning", starting(301), /__init__ takes long: 5m 1s of the 10m 0s/],
+  ["installing", "info", rollout({ ...down, installingS: 10 }), /being installed, for 10 s/],
+  ["installing", "warning", rollout({ ...down, installingS: 100 }), /being installed, for 1m 40s/],
+  [
+    "compute_held",
+    "error",
+    rollout({ ...down, lacks: { cpus: 2, memoryBytes: 0, gpus: 0 } }),
+    /CPUs that API big and others hold/,
+  ],
+  [
+    "compute_held",
+    "error",
+    rollout({ ...down, lacks: { cpus: 1, memoryBytes: 0, gpus: 1 } }),
+    /GPUs that API small holds/,
+  ],
+  [
+    "rollout_waits",
+    "warning",
+    rollout({ ...old, lacks: { cpus: 2, memoryBytes: 0, gpus: 0 } }),
+    /beside the version that serves/,
+  ],
+  [
+    "compute_too_large",
+    "error",
+    rollout({ ...down, lacks: { cpus: 1, memoryBytes: 9000 * MIB, gpus: 0 } }),
+    /more memory than the server has/,
+  ],
+  [
+    "memory_near_limit",
+    "warning",
+    rollout({
+      replicas: [replica({ memory: { bytes: 50 * MIB, peakBytes: 91 * MIB, limitBytes: 100 * MIB } })],
+    }),
+    /within 10 % of its memory limit of 100 MiB/,
+  ],
+  ["at_max_replicas", "warning", { ...rollout({ max: 1 }), ...traffic({ inFlight: 2 }) }, /1 replica that/],
+  [
+    "queue_wait_dominates",
+    "warning",
+    traffic({ tally: tallyOf(times(10, 0.9, 1)) }),
+    /for a free replica: 90 %/,
+  ],
+  ["queue_wait_dominates", "warning", traffic({ waiting: 5 }), /Requests mostly wait/],
+  ["predict_slow", "warning", traffic({ tally: tallyOf(times(10, 0.1, 2)) }), /itself is slow/],
+  [
+    "predict_errors",
+    "warning",
+    traffic({ tally: tallyOf(times(10, 0, 0.1), { answers: { "5xx": 2 } }) }),
+    /20 % of requests fail/,
+  ],
+  ["rejected_not_ready", "warning", refused("api_not_ready"), /3 requests refused because no replica/],
+  ["rejected_queue_full", "warning", refused("queue_full"), /3 requests refused/],
+  ["rejected_other", "info", refused("malformed_payload"), /3 requests refused for other reasons/],
+];
+
+describe("explainApi", () => {
+  it.each(SITUATIONS)("finds %s (%s) in %j", (cause, severity, facts, title) => {
+    const { findings } = explainApi({ ...API, ...facts });
+    const finding = findings.find((one) => one.cause === cause);
+    expect(finding, JSON.stringify(findings)).toMatchObject({ severity });
+    expect(finding!.title).toMatch(title);
+  });
+
+  it("says that nothing is wrong if nothing is", () => {
+    const { summary, findings } = explainApi({ ...API, ...traffic({ tally: tallyOf(times(200, 0, 0.04)) }) });
+    expect([summary, findings.length]).toEqual(["Nothing is wrong with x", 1]);
+    expect(findings[0]!.evidence).toContain(
+      "200 requests in the last 5m 0s, 0 % of them with a 5xx status; 0 in flight",
+    );
+  });
+
+  it.each([
+    ["a slow request of few", traffic({ tally: tallyOf(times(4, 0.9, 1)) })],
+    ["a short wait", traffic({ tally: tallyOf(times(100, 0.008, 0.01)) })],
+    ["memory far from its limit", rollout({ replicas: [replica({ memory: memory(89) })] })],
+    ["a failure that is over", rollout({ failure: { kind: "init", message: "no" } })],
+    [
+      "5xx of the gateway alone",
+      traffic({ tally: tallyOf(times(10, 0, 0.1), { answers: { "5xx": 3 }, rejected: {} }) }),
+      "predict_errors",
+    ],
+  ] as [string, Partial<ApiFacts>, string?][])("does not complain about %s", (_, facts, only) => {
+    const wrong = explainApi({ ...API, ...facts }).findings.filter(({ severity }) => severity !== "info");
+    expect(wrong.map(({ cause }) => cause)).toEqual(only === undefined ? [] : [only]);
+  });
+
+  it("counts no refusal of the gateway as an error of predict()", () => {
+    const tally = tallyOf(times(10, 0, 0.1), { answers: { "5xx": 3 }, rejected: { queue_full: 3 } });
+    const { findings } = explainApi({ ...API, ...traffic({ tally }) });
+    expect(findings.map(({ cause }) => cause)).toEqual(["rejected_queue_full"]);
+  });
+
+  it("says what is wrong behind a splitter, and nothing else about it", () => {
+    const findings = [found("init_failed", "error", "bad"), found("starting", "info", "soon")];
+    const targets = [{ name: "a", weight: 60, findings }];
+    const explained = explainApi({ ...API, kind: "TrafficSplitter", rollout: undefined, targets });
+    expect(explained.findings.map(({ title }) => title)).toEqual(["a (60 %): bad"]);
+  });
+});
+
+function memory(mib: number) {
+  return { bytes: mib * MIB, peakBytes: mib * MIB, limitBytes: 100 * MIB };
+}

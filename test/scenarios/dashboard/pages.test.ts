@@ -1,0 +1,110 @@
+/** Every page of the dashboard, in a real browser on a real server. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  barriers,
+  hasChromium,
+  newContext,
+  openBrowser,
+  signedIn,
+  takePicture,
+} from "../../harness/browser.ts";
+import { deployDashboardProject, failingJob } from "../../harness/dashboard-project.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { TestServer } from "../../harness/server.ts";
+
+const server = new TestServer();
+let browser: Browser;
+let job = "";
+
+/** Each page: its address below `/-/ui/`, and a text that shows that its content has come. */
+const PAGES: [name: string, path: () => string, content: string][] = [
+  ["overview", () => "", "Needs attention"],
+  ["apis", () => "apis", "3 of 3"],
+  ["api", () => "apis/flowers", "Requests per second"],
+  ["api-versions", () => "apis/flowers?tab=versions", "deployed"],
+  ["api-configuration", () => "apis/flowers?tab=configuration", "flowers.py"],
+  ["api-logs", () => "apis/flowers?tab=logs", "loaded the model"],
+  ["api-try", () => "apis/flowers?tab=try", "Request body"],
+  ["api-in-error", () => "apis/broken", "wrong checksum"],
+  ["batch-api", () => "apis/captions", "Batches per second"],
+  ["jobs", () => "jobs", "8 of 40 batches failed"],
+  ["job", () => `jobs/captions/${job}`, "Failed attempts"],
+  ["job-failures", () => `jobs/captions/${job}?tab=failures`, "has no caption"],
+  ["job-logs", () => `jobs/captions/${job}?tab=logs`, "lines"],
+  ["job-output", () => `jobs/captions/${job}?tab=output`, "Rows"],
+  ["job-submission", () => `jobs/captions/${job}?tab=submission`, "captions-failed"],
+  ["queues", () => "queues", "captions-failed"],
+  ["queue", () => "queues/captions-failed", "has no caption"],
+  ["applications", () => "applications", "No declarative application"],
+  ["keys", () => "keys", "There is no key"],
+  ["audit", () => "audit", "POST /captions"],
+  ["missing", () => "nowhere", "There is no such page"],
+];
+
+describe.skipIf(!hasChromium)("the dashboard", () => {
+  beforeAll(async () => {
+    await server.start();
+    deployDashboardProject(server);
+    job = await server.submit("captions", failingJob);
+    await server.ended("captions", job);
+    await eventually(
+      "the broken API is in error",
+      async () => (await server.api("broken")).status === "error",
+    );
+    await eventually("the other serves", async () => (await server.post("/flowers", {})).ok);
+    browser = await openBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server.stop();
+  });
+
+  it.each(["light", "dark"] as const)(
+    "has no barrier and breaks no rule of its policy on any page (%s)",
+    async (scheme) => {
+      const context = await newContext(browser, scheme);
+      const { page, faults } = await signedIn(context, server);
+      const found: Record<string, string[]> = {};
+      for (const [name, path, content] of PAGES) {
+        await page.goto(`${server.baseUrl}/-/ui/${path()}`);
+        await page.locator("main").getByText(content).first().waitFor();
+        await eventually("it has loaded", () =>
+          page.evaluate<boolean>('document.querySelector("[aria-busy=true]") === null'),
+        );
+        await takePicture(page, `${name}-${scheme}`);
+        const problems = await barriers(page);
+        if (problems.length > 0) found[name] = problems;
+      }
+      expect(found).toEqual({});
+      expect(faults).toEqual([]);
+      await context.close();
+    },
+  );
+
+  it("fits a screen of 360 pixels without a bar to scroll sideways", async () => {
+    const context = await newContext(browser, "light", 360);
+    const { page } = await signedIn(context, server);
+    const wide: string[] = [];
+    for (const [name, path, content] of PAGES) {
+      await page.goto(`${server.baseUrl}/-/ui/${path()}`);
+      await page.locator("main").getByText(content).first().waitFor();
+      await takePicture(page, `${name}-narrow`);
+      const beyond = await page.evaluate<number>(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+      );
+      if (beyond > 0) wide.push(`${name}: ${beyond} pixels`);
+    }
+    expect(wide).toEqual([]);
+    await context.close();
+  });
+
+  it("shows numbers over 2^53 as they are", async () => {
+    const context = await newContext(browser);
+    const { page } = await signedIn(context, server);
+    await page.goto(`${server.baseUrl}/-/ui/apis/flowers?tab=try`);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText('"exact":12345678901234567890').waitFor();
+    await context.close();
+  });
+});
