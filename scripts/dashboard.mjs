@@ -3,9 +3,8 @@
  * their contents, each beside copies that are compressed already, and index.html with these names. The pages load
  * nothing else. It fails if they are larger than SIZE_MAX.
  */
-import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, extname, join } from "node:path";
+import { basename, join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { root } from "./setup.mjs";
@@ -16,56 +15,62 @@ const BUNDLED = ["preact", "@preact/signals", "@preact/signals-core", "uplot"];
 
 const from = join(root, "src", "dashboard");
 const to = join(root, "dist", "dashboard");
-
-const options = {
-  absWorkingDir: root,
-  bundle: true,
-  minify: true,
-  write: false,
-  target: ["chrome111", "firefox113", "safari16.4"],
-  logLevel: "warning",
-  tsconfig: join(from, "tsconfig.json"),
-};
-
-async function bundled(entry, more) {
-  const { outputFiles } = await build({
-    ...options,
-    entryPoints: [join(from, entry)],
-    outfile: join(to, basename(entry)),
-    ...more,
-  });
-  return outputFiles[0].contents;
-}
-
-const written = new Map();
 let size = 0;
 
-/** Writes a file under its name with a hash, and returns that. */
-function write(name, contents) {
-  const hash = createHash("sha256").update(contents).digest("hex").slice(0, 8).toUpperCase();
-  const hashed = `${basename(name, extname(name))}-${hash}${extname(name)}`;
+/**
+ * Bundles one entry; returns the name of its file, and those of the parts that it needs at once. The parts that it loads
+ * later get files of their own.
+ */
+async function bundle(entry, more = {}) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: [join(from, entry)],
+    outdir: to,
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    assetNames: "[name]-[hash]",
+    bundle: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    target: ["chrome111", "firefox113", "safari16.4"],
+    logLevel: "warning",
+    tsconfig: join(from, "tsconfig.json"),
+    ...more,
+  });
+  for (const { path, contents } of outputFiles) write(path, contents);
+  const [made, { imports }] = Object.entries(metafile.outputs).find(([, { entryPoint }]) =>
+    entryPoint?.endsWith(entry),
+  );
+  const parts = imports.filter(({ kind }) => kind === "import-statement");
+  return { name: basename(made), parts: parts.map(({ path }) => basename(path)) };
+}
+
+function write(path, contents) {
   const gzip = gzipSync(contents, { level: 9 });
-  writeFileSync(join(to, hashed), contents);
-  writeFileSync(join(to, `${hashed}.gz`), gzip);
-  writeFileSync(join(to, `${hashed}.br`), brotliCompressSync(contents));
-  written.set(name, hashed);
+  writeFileSync(path, contents);
+  writeFileSync(`${path}.gz`, gzip);
+  writeFileSync(`${path}.br`, brotliCompressSync(contents));
   size += gzip.length;
-  return hashed;
 }
 
 rmSync(to, { recursive: true, force: true });
 mkdirSync(to, { recursive: true });
-const worker = write("stream.js", await bundled("live/stream-worker.ts", { format: "esm" }));
-write(
-  "dashboard.js",
-  await bundled("dashboard.tsx", { format: "esm", define: { STREAM_WORKER: JSON.stringify(worker) } }),
-);
-write("theme.js", await bundled("session/set-theme.ts", { format: "iife" }));
-write("dashboard.css", await bundled("styles/dashboard.css"));
-write("icon.svg", readFileSync(join(from, "icon.svg")));
-const page = readFileSync(join(from, "index.html"), "utf8").replace(/FILE\(([^)]+)\)/g, (_, name) =>
-  written.get(name),
-);
+const worker = await bundle("live/stream-worker.ts");
+const made = {
+  script: await bundle("dashboard.tsx", {
+    splitting: true,
+    define: { STREAM_WORKER: JSON.stringify(worker.name) },
+  }),
+  theme: await bundle("session/set-theme.ts", { format: "iife" }),
+  styles: await bundle("styles/dashboard.css"),
+  icon: await bundle("icon.svg", { loader: { ".svg": "copy" } }),
+};
+const preloads = made.script.parts.map((part) => `<link rel="modulepreload" href="./${part}" />`);
+const page = readFileSync(join(from, "index.html"), "utf8")
+  .replace("PRELOADS", preloads.join("\n    "))
+  .replace(/FILE\((\w+)\)/g, (_, entry) => made[entry].name);
 writeFileSync(join(to, "index.html"), page);
 const notices = BUNDLED.map(
   (name) => `${name}\n\n${readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8")}`,

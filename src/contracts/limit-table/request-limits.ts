@@ -76,6 +76,19 @@ export const REQUESTS: readonly LimitRow[] = [
   ),
   invalid("a key's `name`", `${authorization.KEY_NAME_LENGTH_MAX} characters`),
   {
+    what: "times a minute that a key signs in to the dashboard",
+    most: String(authorization.SIGN_INS_OF_A_KEY_MAX),
+    error: "rate_limited",
+    status: 429,
+  },
+  {
+    what: "sessions of a key",
+    most: `${authorization.SESSIONS_OF_A_KEY_MAX}, and ${authorization.SESSIONS_MAX} of all`,
+    error: undefined,
+    status: undefined,
+    effect: "the oldest one ends",
+  },
+  {
     what: `lists of failures, logs and dry runs that a key reads at once, and lists of jobs or APIs of more than ${responses.LIST_AT_ONCE_CHARACTERS} characters`,
     most: String(responses.LISTS_OF_A_KEY_MAX),
     error: "rate_limited",

@@ -13,7 +13,7 @@ export interface Line {
   colour: string;
 }
 
-interface PlotProps {
+export interface PlotProps {
   title: string;
   /** Unix seconds. */
   times: readonly number[];

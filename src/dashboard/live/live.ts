@@ -1,7 +1,9 @@
 /** The live state of the server, for every page: one stream for all tabs, or one for this tab if they cannot join. */
 import { computed, effect, signal } from "@preact/signals";
 import { serverSaid } from "../format/now.ts";
+import { ask } from "../server/request.ts";
 import { pagesRoot } from "../server/root.ts";
+import type { Overview } from "../shapes.ts";
 import { follow, type LiveState } from "./follow.ts";
 
 /** Replaced by the name of the worker's file when the pages are built. */
@@ -22,8 +24,20 @@ interface Stream {
 
 let stream: Stream | undefined;
 
+/** The first overview comes without the worker, whose start takes longer than the response. */
+function readOnce(): void {
+  ask<Overview>("/-/overview").then(
+    (first) => {
+      if (live.value.state === "connecting") live.value = { state: "live", overview: first };
+    },
+    // The stream says what is wrong.
+    () => {},
+  );
+}
+
 /** Begins to follow, or begins anew after signing in or out. */
 export function followLive(): void {
+  readOnce();
   if (stream === undefined) {
     stream = typeof SharedWorker === "undefined" ? ownStream() : joinedStream();
     return;

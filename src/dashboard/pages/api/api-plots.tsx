@@ -1,7 +1,8 @@
 /** The plots of an API over an hour, a day or two weeks. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, setQuery } from "../../address/address.ts";
-import { type Line, Plot } from "../../charts/plot.tsx";
+import { LaterPlot } from "../../charts/later-plot.tsx";
+import type { Line } from "../../charts/plot.tsx";
 import { nowMs } from "../../format/now.ts";
 import { rate, short } from "../../format/numbers.ts";
 import { duration } from "../../format/times.ts";
@@ -114,7 +115,7 @@ function OnePlot({ plot: { title, lines, format }, series }: { plot: PlotOf; ser
       })),
     [series],
   );
-  return <Plot title={title} times={series.times} lines={drawn} format={format} />;
+  return <LaterPlot title={title} times={series.times} lines={drawn} format={format} />;
 }
 
 /** The start of the range, in unix seconds on a whole step. It moves on every `everyMs`. */
