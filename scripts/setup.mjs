@@ -80,6 +80,7 @@ function build() {
   run(process.execPath, [bin("typescript", "tsc"), "-p", "tsconfig.build.json"]);
   run(process.execPath, [bin("assemblyscript", "asc.js")]);
   run(process.execPath, [join(root, "scripts", "bundle.mjs")]);
+  run(process.execPath, [join(root, "scripts", "dashboard.mjs")]);
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, "");
   utimesSync(stamp, new Date(), new Date());

@@ -49,7 +49,7 @@ describe("the body of a signed request", () => {
   beforeEach(async () => {
     const authorization = authorizationOf(SIGNER);
     const bodies = new BodyBudget({ most: 64 * MIB, forSmall: 0, smallBytes: 0 });
-    const clients = { baseUrl: () => "", isLocal: () => true };
+    const clients = { urls: () => ({ baseUrl: "" }), isLocal: () => true };
     // The caller is known by then: the controller is away.
     const controller = { connect: async () => undefined };
     const plane = new ControlPlane({

@@ -11,7 +11,9 @@ class PythonPredictor:
     def predict(self, payload):
         for item in payload:
             if item == "exit": os._exit(3)
-            if item == "fill": self.big = bytearray(b"x") * (300 * 1024 * 1024)
+            if item == "fill":
+                self.big = bytearray(b"x") * (300 * 1024 * 1024)
+                time.sleep(60)  # until it is noticed
             if item == "sleep": time.sleep(60)
             if item == "bad": raise ValueError("no field divisor")
             if item == "secret": raise ValueError("no answer from postgres://me:topsecret@db/x")

@@ -7,7 +7,6 @@ import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeCertificate } from "../../harness/certificates.ts";
-import { ensureDashboard } from "../../harness/dashboard.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { hasNginx, Nginx } from "../../harness/nginx.ts";
@@ -45,7 +44,6 @@ const deployed = (config: object, more: Record<string, string> = {}) => ({
 });
 
 beforeAll(async () => {
-  ensureDashboard();
   await server.start();
 });
 afterAll(() => server.stop());
