@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { addressOf } from "../../src/dashboard/address/read-address.ts";
 import { changesOf } from "../../src/dashboard/pages/api/version-changes.ts";
 import { layOut, NODE } from "../../src/dashboard/pages/applications/resource-graph.ts";
+import { countsOf } from "../../src/dashboard/pages/jobs/job-counts.ts";
 import { letterError } from "../../src/dashboard/pages/queues/letter-error.ts";
 import { rootOf } from "../../src/dashboard/server/root.ts";
 import type { ResourceState, Version } from "../../src/dashboard/shapes.ts";
@@ -67,6 +68,21 @@ describe("the pages of the dashboard", () => {
       "iris api",
     ]);
     expect(width).toBe(3 * NODE.width + 2 * NODE.gapX);
+  });
+
+  it("count what finally failed in a job, and nothing of what never ran", () => {
+    const job = {
+      status: "status_running" as const,
+      batch_metrics: { succeeded: 5, failed: 9 },
+      batches_in_queue: 3,
+      total_batch_count: 10,
+    };
+    expect(countsOf(job)).toEqual({ succeeded: 5, failed: 2, total: 10 });
+    const ended = { ...job, batches_in_queue: 0, end_time: "2026-11-28T00:00:00Z" };
+    expect(countsOf({ ...ended, status: "status_completed_with_failures" }).failed).toBe(5);
+    expect(countsOf({ ...ended, status: "status_stopped" }).failed).toBe(0);
+    const { total_batch_count: _, ...enqueuing } = job;
+    expect(countsOf(enqueuing)).toEqual({ succeeded: 5, failed: 0, total: null });
   });
 
   it("say the error of a message, also if its queue has cut it", () => {

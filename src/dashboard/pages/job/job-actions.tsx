@@ -2,7 +2,7 @@
 import { Actions } from "../../actions/actions.tsx";
 import { ask } from "../../server/request.ts";
 import type { JobEnvelope } from "../../shapes.ts";
-import { countsOf } from "../jobs/job-list.tsx";
+import { countsOf, isSettled } from "../jobs/job-counts.ts";
 
 interface JobActionsProps {
   path: string;
@@ -28,9 +28,9 @@ export function JobActions({ path, status, again }: JobActionsProps) {
             run: post("redrive", "a new round has begun"),
           },
         isOver &&
-          status.batches_in_queue > 0 && {
+          !isSettled(status) && {
             label: "Resume",
-            about: `A new round of this job runs the ${status.batches_in_queue} batches that are left.`,
+            about: "A new round of this job runs the batches that are left. What succeeded stays.",
             run: post("resume", "the job goes on"),
           },
         !isOver &&

@@ -7,7 +7,7 @@ import { Facts } from "../../parts/facts.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Elapsed, Time } from "../../parts/time.tsx";
 import type { JobEnvelope, OverviewJob } from "../../shapes.ts";
-import { countsOf } from "../jobs/job-list.tsx";
+import { countsOf } from "../jobs/job-counts.ts";
 
 type Status = JobEnvelope["job_status"];
 

@@ -15,6 +15,7 @@ import { Elapsed, Time } from "../../parts/time.tsx";
 import { withQuery } from "../../server/request.ts";
 import type { JobPage, JobStatusRecord } from "../../shapes.ts";
 import { BulkActions } from "./bulk-actions.tsx";
+import { countsOf } from "./job-counts.ts";
 
 const STATUSES = [
   "status_running",
@@ -154,12 +155,4 @@ function Row({ job, isOfOne }: { job: JobStatusRecord; isOfOne: boolean }) {
       </td>
     </tr>
   );
-}
-
-/** `failed` in a job's metrics counts attempts; what failed for good is the rest once no batch is left. */
-export function countsOf({ batch_metrics, batches_in_queue, total_batch_count }: JobStatusRecord) {
-  const total = total_batch_count ?? null;
-  const { succeeded } = batch_metrics;
-  const failed = total === null ? 0 : Math.max(0, total - succeeded - batches_in_queue);
-  return { succeeded, failed, total };
 }
