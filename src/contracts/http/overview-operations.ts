@@ -207,6 +207,7 @@ export const OVERVIEW_OPERATIONS: readonly Operation[] = [
     scope: "submit",
     parameters: [],
     body: { type: "application/json", schema: jsonSchema(selectionSchema, "input") },
+    status: 201,
     answers: { "application/json": selectedSchema },
     errors: [
       ...CONTROL_ERRORS,
