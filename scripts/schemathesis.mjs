@@ -158,5 +158,8 @@ checks.positive_data_acceptance.enabled = false
 [[operations]]
 include-operation-id = "select"
 checks.positive_data_acceptance.enabled = false
+[[operations]]
+include-operation-id = "actOnSelection"
+checks.positive_data_acceptance.enabled = false
 `;
 }

@@ -60,7 +60,7 @@ const like: Parameter = {
   name: "like",
   in: "query",
   about: "only those whose error differs from that of this batch in numbers only",
-  schema: { type: "integer", minimum: 0 },
+  schema: batchIndex,
 };
 const status: Parameter = {
   name: "status",
