@@ -38,6 +38,11 @@ def here(path):
     is_elsewhere = isinstance(path, str) and path.startswith(("s3://", "gs://", "az://"))
     return "file:///not-there" if is_elsewhere else path
 `;
+/**
+ * What a schema cannot say is refused rightly: of a submission, that files exist and globs are well formed; of lists,
+ * series and selections, that times are times and which filters go together.
+ */
+const FREER = ["submitJob", "deploy", "patchApis", "listAllJobs", "getSeries", "select", "actOnSelection"];
 const CONFIG = `- name: echo
   predictor: {path: predictor.py}
 - name: jobs
@@ -126,10 +131,6 @@ function check() {
   }).status;
 }
 
-/**
- * What a schema cannot say is refused rightly: of a submission, that files exist and globs are well formed; of lists,
- * series and selections, that times are times and which filters go together.
- */
 function settings(jobId) {
   return `hooks = "hooks.py"
 [parameters]
@@ -140,26 +141,10 @@ function settings(jobId) {
 # DELETE stops a job; its record stays, as the contract has it.
 [checks]
 use_after_free.enabled = false
-[[operations]]
-include-operation-id = "submitJob"
+${FREER.map(
+  (id) => `[[operations]]
+include-operation-id = "${id}"
 checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "deploy"
-checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "patchApis"
-checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "listAllJobs"
-checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "getSeries"
-checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "select"
-checks.positive_data_acceptance.enabled = false
-[[operations]]
-include-operation-id = "actOnSelection"
-checks.positive_data_acceptance.enabled = false
-`;
+`,
+).join("")}`;
 }

@@ -113,3 +113,26 @@ export function addClass(classes: Map<string, number>, name: string, count: numb
 export function finite(sum: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, sum));
 }
+
+/**
+ * The duration in seconds that a share (0 to 1) of those in `buckets` does not exceed, interpolated inside its bucket;
+ * null if there is none. Beyond the last bound it is that bound.
+ */
+export function percentileOf(buckets: readonly number[], share: number): number | null {
+  const rank = share * buckets.reduce((sum, count) => sum + count, 0);
+  let below = 0;
+  for (const [at, count] of buckets.entries()) {
+    if (count > 0 && below + count >= rank) {
+      const from = at === 0 ? 0 : DURATION_BOUNDS_S[at - 1]!;
+      const to = DURATION_BOUNDS_S[at] ?? from;
+      return from + (to - from) * Math.max(0, (rank - below) / count);
+    }
+    below += count;
+  }
+  return null;
+}
+
+/** How many durations came into each bucket since `before`. */
+export function bucketsSince(now: Histogram, before: Histogram): number[] {
+  return now.buckets.map((count, at) => Math.max(0, count - (before.buckets[at] ?? 0)));
+}

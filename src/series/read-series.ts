@@ -7,9 +7,10 @@ import {
   type SeriesMetric,
   type SeriesValues,
 } from "../contracts/http/series-operations.ts";
+import { percentileOf } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
 import { uncounted } from "./batch-rows.ts";
-import { DURATION_COLUMNS, percentile, WAIT_COLUMNS } from "./buckets.ts";
+import { DURATION_COLUMNS, WAIT_COLUMNS } from "./buckets.ts";
 import { CountedSteps, type CountRow } from "./counted-steps.ts";
 import { levelRows } from "./level-rows.ts";
 import { type LevelName, levelsIn } from "./levels.ts";
@@ -68,7 +69,7 @@ export async function readSeries(deps: SeriesDeps, query: SeriesQuery, nowS: num
     if (count !== undefined)
       return { values: counted.rates(count, RATE_OVER_S), total: counted.total(count) };
     const [columns, share] = shares!;
-    return { values: counted.each((sums) => percentile(columns.map(sums), share)), total: null };
+    return { values: counted.each((sums) => percentileOf(columns.map(sums), share)), total: null };
   };
   return {
     api: subject.api === "" ? null : subject.api,

@@ -1,7 +1,7 @@
 /** The rows of requests: their number, their errors, how long they took and waited. Written with each gateway's report. */
-import { emptyTally, type Tally } from "../contracts/reports.ts";
+import { bucketsSince, emptyTally, type Tally } from "../contracts/reports.ts";
 import type { Statements } from "../database/database.ts";
-import { DURATION_COLUMNS, growthOf, WAIT_COLUMNS } from "./buckets.ts";
+import { DURATION_COLUMNS, WAIT_COLUMNS } from "./buckets.ts";
 import { minuteOf } from "./steps.ts";
 
 export const REQUEST_COUNTS = ["requests", "errors", ...DURATION_COLUMNS, ...WAIT_COLUMNS];
@@ -45,7 +45,7 @@ function countsOf({ now, before = emptyTally() }: Grown): number[] {
   return [
     answered("2xx") + answered("4xx") + answered("5xx"),
     answered("5xx"),
-    ...growthOf(now.duration, before.duration),
-    ...growthOf(now.wait, before.wait),
+    ...bucketsSince(now.duration, before.duration),
+    ...bucketsSince(now.wait, before.wait),
   ];
 }

@@ -1,7 +1,8 @@
 /** src/explain: the order of findings, their words, and the percentiles behind them. */
 import { describe, expect, it } from "vitest";
 import { inWords } from "../../src/cli/dashboard/explain.ts";
-import { percentileOf, since } from "../../src/explain/durations.ts";
+import { percentileOf } from "../../src/contracts/reports.ts";
+import { since } from "../../src/explain/durations.ts";
 import { explanation, found } from "../../src/explain/finding.ts";
 import { amount, bytesPerSecond, count, duration, percent, size } from "../../src/explain/words.ts";
 import { tallyOf } from "../harness/facts.ts";
@@ -48,10 +49,10 @@ describe("an explanation", () => {
   it("has percentiles from buckets, and of what was added alone", () => {
     const fast = tallyOf(Array.from({ length: 90 }, () => ({ wait: 0, took: 0.04 })));
     const all = tallyOf([...Array.from({ length: 90 }, () => ({ wait: 0, took: 0.04 })), ...slow(10)]);
-    expect(percentileOf(fast.duration, 0.99)).toBeCloseTo(0.05, 2);
-    expect(percentileOf(all.duration, 0.95)).toBeGreaterThan(2.5);
-    expect(percentileOf(since(all.duration, fast.duration), 0.01)).toBeGreaterThan(2.5);
-    expect(percentileOf(tallyOf([]).duration, 0.5)).toBeUndefined();
+    expect(percentileOf(fast.duration.buckets, 0.99)).toBeCloseTo(0.05, 2);
+    expect(percentileOf(all.duration.buckets, 0.95)).toBeGreaterThan(2.5);
+    expect(percentileOf(since(all.duration, fast.duration).buckets, 0.01)).toBeGreaterThan(2.5);
+    expect(percentileOf(tallyOf([]).duration.buckets, 0.5)).toBeNull();
   });
 
   it("fits into 80 columns", () => {

@@ -20,7 +20,7 @@ const query = (name: string, about: string, schema: object): Parameter => ({
 });
 
 /** docs/contract/jobs.md#list-of-all-jobs */
-const allJobsSchema = jobListSchema.extend({
+export const allJobsSchema = jobListSchema.extend({
   count: count.meta({ description: "all that match the filter" }),
 });
 
@@ -155,14 +155,14 @@ export const SELECTION_KEYS: Record<string, readonly string[]> = {
   messages: ["queue", "search", "ids"],
 };
 
-const selectedSchema = z.strictObject({
+export const selectedSchema = z.strictObject({
   selection_id: z.string(),
   kind: z.enum(["jobs", "messages"]),
   count,
   expires_time: z.string(),
 });
 
-const changedSchema = z.strictObject({
+export const changedSchema = z.strictObject({
   changed: count,
   skipped: z
     .array(z.strictObject({ id: z.string(), reason: z.string() }))

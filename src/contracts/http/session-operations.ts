@@ -24,12 +24,12 @@ const signedInSchema = z.strictObject({
   name: z.string().nullable().meta({ description: "the name of the key" }),
   expires_time: time,
 });
-const sessionSchema = z.strictObject({
+export const sessionSchema = z.strictObject({
   scope: scope.nullable().meta({ description: "null: nobody is signed in who may use the dashboard" }),
   name: z.string().nullable(),
   expires_time: time.nullable(),
 });
-const versionsSchema = z.strictObject({
+export const versionsSchema = z.strictObject({
   versions: z.array(
     z.strictObject({
       api_id: z.string(),

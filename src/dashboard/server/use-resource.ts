@@ -3,6 +3,7 @@
  * `everyMs`. While a new one is on its way, and if that fails, the last one stays.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { onEvent } from "./on-event.ts";
 import { asError } from "./problem.ts";
 import { ask } from "./request.ts";
 
@@ -28,7 +29,7 @@ export function useResource<T>(path: string | undefined, { version, everyMs }: R
   useEffect(() => {
     if (path === undefined) return;
     const left = new AbortController();
-    const read = async () => {
+    const read = onEvent<void>(async () => {
       lastRead.current = performance.now();
       try {
         const value = await ask<T>(path, { signal: left.signal });
@@ -37,7 +38,7 @@ export function useResource<T>(path: string | undefined, { version, everyMs }: R
         if (left.signal.aborted) return;
         setState((last) => ({ ...(last.path === path ? last : {}), path, error: asError(thrown) }));
       }
-    };
+    });
     // Many changes in a row make one read a second.
     const sinceLast = performance.now() - lastRead.current;
     const waitMs = state.path === path && sinceLast < 1000 ? 1000 - sinceLast : 0;

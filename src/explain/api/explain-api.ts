@@ -1,5 +1,6 @@
 /** Why is this API slow, failing, or not as it was deployed? Pure: from facts to findings. */
-import { countOf, percentileOf } from "../durations.ts";
+import { percentileOf } from "../../contracts/reports.ts";
+import { countOf } from "../durations.ts";
 import { type Explanation, explanation, type Finding, found } from "../finding.ts";
 import { serverFindings } from "../server-findings.ts";
 import { count, duration, percent } from "../words.ts";
@@ -79,10 +80,10 @@ function figures({ tally, seconds, inFlight }: TrafficFacts): string[] {
   const requests = countOf(tally.duration);
   const last = `in the last ${duration(seconds)}`;
   if (requests === 0) return [`no request ${last}`];
-  const p = (share: number) => duration(percentileOf(tally.duration, share) ?? 0);
+  const p = (share: number) => duration(percentileOf(tally.duration.buckets, share) ?? 0);
   const errors = percent(tally.answers["5xx"] ?? 0, requests);
   return [
     `${count(requests, "request")} ${last}, ${errors} of them with a 5xx status; ${inFlight} in flight`,
-    `latency: p50 ${p(0.5)}, p95 ${p(0.95)}, p99 ${p(0.99)}; wait for a replica: p95 ${duration(percentileOf(tally.wait, 0.95) ?? 0)}`,
+    `latency: p50 ${p(0.5)}, p95 ${p(0.95)}, p99 ${p(0.99)}; wait for a replica: p95 ${duration(percentileOf(tally.wait.buckets, 0.95) ?? 0)}`,
   ];
 }

@@ -1,5 +1,6 @@
 /** Why requests are slow or fail: their wait for a replica, predict() itself, its exceptions. Pure. */
-import { countOf, meanOf, percentileOf } from "../durations.ts";
+import { percentileOf } from "../../contracts/reports.ts";
+import { countOf, meanOf } from "../durations.ts";
 import { type Finding, found } from "../finding.ts";
 import { count, duration, percent, short } from "../words.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
@@ -33,7 +34,7 @@ function queues({ tally, waiting }: TrafficFacts, { upToDate, parallel }: Rollou
 
 /** `p50 12 ms, p95 1.2 s` */
 function percentiles(histogram: TrafficFacts["tally"]["wait"]): string {
-  const [p50, p95] = [0.5, 0.95].map((share) => percentileOf(histogram, share) ?? 0);
+  const [p50, p95] = [0.5, 0.95].map((share) => percentileOf(histogram.buckets, share) ?? 0);
   return `p50 ${duration(p50!)}, p95 ${duration(p95!)}`;
 }
 
@@ -55,7 +56,7 @@ function queueFinding({ tally, waiting, seconds, inFlight }: TrafficFacts, rollo
 }
 
 function slowFindings(name: string, { tally, seconds, timeoutS }: TrafficFacts): Finding[] {
-  const p95 = percentileOf(tally.duration, 0.95) ?? 0;
+  const p95 = percentileOf(tally.duration.buckets, 0.95) ?? 0;
   if (p95 < SLOW_S || countOf(tally.duration) < REQUESTS_LEAST) return [];
   const nearTimeout = p95 >= timeoutS / 2 ? `predictor.timeout is ${duration(timeoutS)}` : undefined;
   return [

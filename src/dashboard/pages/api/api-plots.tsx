@@ -79,7 +79,7 @@ function Plots({ plots, of }: { plots: readonly PlotOf[]; of: { api?: string; jo
   const from = useStart(seconds, step, everyMs);
   const metrics = plots.flatMap(({ lines }) => lines.map(([metric]) => metric));
   const path = withQuery("/-/series", { metric: metrics, ...of, from, step });
-  const series = useSteadySeries(path);
+  const series = useSteadySeries(path, everyMs);
   return (
     <Section
       title="Over time"
@@ -130,8 +130,8 @@ function useStart(seconds: number, step: number, everyMs: number): number {
 }
 
 /** While the next range is on its way, the last one stays. */
-function useSteadySeries(path: string) {
-  const series = useResource<Series>(path, { everyMs: 15_000 });
+function useSteadySeries(path: string, everyMs: number) {
+  const series = useResource<Series>(path, { everyMs });
   const [last, setLast] = useState<Series>();
   useEffect(() => {
     if (series.value !== undefined) setLast(series.value);

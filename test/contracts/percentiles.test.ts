@@ -1,7 +1,6 @@
 /** Percentiles from histograms. */
 import { describe, expect, it } from "vitest";
-import { DURATION_BOUNDS_S } from "../../src/contracts/reports.ts";
-import { growthOf, percentile } from "../../src/series/buckets.ts";
+import { bucketsSince, DURATION_BOUNDS_S, percentileOf } from "../../src/contracts/reports.ts";
 
 /** A histogram of these durations, in seconds. */
 function bucketsOf(durations: readonly number[]): number[] {
@@ -15,7 +14,7 @@ function bucketsOf(durations: readonly number[]): number[] {
 
 describe("a percentile", () => {
   it("is null without a request", () => {
-    expect(percentile(bucketsOf([]), 0.5)).toBeNull();
+    expect(percentileOf(bucketsOf([]), 0.5)).toBeNull();
   });
 
   it("is off by less than the width of its bucket", () => {
@@ -24,7 +23,7 @@ describe("a percentile", () => {
       const exact = durations[Math.max(0, Math.ceil(share * durations.length) - 1)]!;
       const at = DURATION_BOUNDS_S.findIndex((bound) => exact <= bound);
       const width = DURATION_BOUNDS_S[at]! - (DURATION_BOUNDS_S[at - 1] ?? 0);
-      expect(Math.abs(percentile(bucketsOf(durations), share)! - exact), `${share}`).toBeLessThanOrEqual(
+      expect(Math.abs(percentileOf(bucketsOf(durations), share)! - exact), `${share}`).toBeLessThanOrEqual(
         width,
       );
     }
@@ -32,14 +31,14 @@ describe("a percentile", () => {
 
   it("lies between those of less and more, and never beyond the last bound", () => {
     const buckets = bucketsOf([0.003, 0.03, 0.3, 3, 100, 200]);
-    const all = [0.1, 0.3, 0.5, 0.7, 0.9, 1].map((share) => percentile(buckets, share)!);
+    const all = [0.1, 0.3, 0.5, 0.7, 0.9, 1].map((share) => percentileOf(buckets, share)!);
     expect(all).toEqual(all.toSorted((a, b) => a - b));
     expect(all.at(-1)).toBe(60);
-    expect(percentile(bucketsOf([0.2, 0.2]), 0.5)).toBeCloseTo(0.175, 9);
+    expect(percentileOf(bucketsOf([0.2, 0.2]), 0.5)).toBeCloseTo(0.175, 9);
   });
 
   it("is of what came since the report before, which never counts negatively", () => {
     const histogram = (durations: number[]) => ({ buckets: bucketsOf(durations), sum_s: 0 });
-    expect(growthOf(histogram([0.1, 0.1, 9]), histogram([0.1, 0.003]))).toEqual(bucketsOf([0.1, 9]));
+    expect(bucketsSince(histogram([0.1, 0.1, 9]), histogram([0.1, 0.003]))).toEqual(bucketsOf([0.1, 9]));
   });
 });
