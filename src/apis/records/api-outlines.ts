@@ -22,7 +22,9 @@ export interface ApiOutline extends Omit<UnreadableApi, "why"> {
 type VersionId = Pick<ApiOutline, "api_id" | "deployed_time">;
 
 interface Known extends VersionId {
-  outline: Promise<ApiOutline | undefined>;
+  reading: Promise<ApiOutline | undefined>;
+  /** What was read. */
+  outline?: ApiOutline | undefined;
 }
 
 const DEPLOYED = "SELECT name, api_id, deployed_time FROM apis";
@@ -43,8 +45,9 @@ export class ApiOutlines {
     const rows = await this.db.all<VersionId & { name: string }>(`${DEPLOYED} ORDER BY name`);
     this.keepOnly(new Set(rows.map(({ name }) => name)));
     const outlines: ApiOutline[] = [];
-    for (const { name, ...id } of rows) {
-      const outline = await this.of(name, id);
+    for (const row of rows) {
+      // Most are known, and this runs each second for all: no turn of the event loop for them.
+      const outline = this.knownOf(row.name, row)?.outline ?? (await this.of(row.name, row));
       // It was deleted meanwhile.
       if (outline !== undefined) outlines.push(outline);
       if (this.slices.isOver) await this.slices.rest();
@@ -58,19 +61,27 @@ export class ApiOutlines {
     return row === undefined ? undefined : this.of(name, row);
   }
 
+  private knownOf(name: string, id: VersionId): Known | undefined {
+    const known = this.known.get(name);
+    return known !== undefined && isSame(known, id) ? known : undefined;
+  }
+
   /** Those that ask at the same time share one reading. */
-  private of(name: string, id: VersionId): Promise<ApiOutline | undefined> {
-    const before = this.known.get(name);
-    if (before !== undefined && isSame(before, id)) return before.outline;
-    const outline = this.read(name);
-    const known = { ...id, outline };
+  private of(name: string, { api_id, deployed_time }: VersionId): Promise<ApiOutline | undefined> {
+    const id = { api_id, deployed_time };
+    const before = this.knownOf(name, id);
+    if (before !== undefined) return before.reading;
+    const known: Known = { ...id, reading: this.read(name) };
     this.known.set(name, known);
     const forget = () => {
       if (this.known.get(name) === known) this.known.delete(name);
     };
-    // A newer version may have been deployed meanwhile: it is not kept as this one.
-    outline.then((found) => (found !== undefined && isSame(found, id) ? undefined : forget()), forget);
-    return outline;
+    known.reading.then((found) => {
+      // A newer version may have been deployed meanwhile: it is not kept as this one.
+      if (found === undefined || !isSame(found, id)) forget();
+      else known.outline = found;
+    }, forget);
+    return known.reading;
   }
 
   private async read(name: string): Promise<ApiOutline | undefined> {

@@ -69,8 +69,8 @@ export const UNREAD_FORWARDED_BYTES = 64 * 1024;
 /** A client that takes nothing of a response for this long is cut off, up to one period of the check later. */
 export const UNTAKEN_MS = 60_000;
 export const UNTAKEN_POLL_MS = 15_000;
-/** The overview is computed once a second for all who follow it: some milliseconds with 500 APIs. */
-export const OVERVIEW_EVERY_MS = 1_000;
+/** How often the overview is computed for all who follow it: a change is shown within a second. */
+export const OVERVIEW_EVERY_MS = 900;
 /** Jobs in the overview, and jobs of each kind that need attention. */
 export const OVERVIEW_JOBS_MAX = 50;
 export const ATTENTION_JOBS_MAX = 20;

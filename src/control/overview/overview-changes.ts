@@ -28,7 +28,7 @@ export function changesBetween(before: OverviewShown, after: OverviewShown): Ove
   const isChanged = (api: OverviewApi) => {
     const former = known.get(api.name);
     known.delete(api.name);
-    return former === undefined || textOf(former) !== textOf(api);
+    return former !== api && (former === undefined || textOf(former) !== textOf(api));
   };
   const apis = after.apis.filter(isChanged);
   if (apis.length > 0) changes.apis = apis;

@@ -1,6 +1,7 @@
 /** The live state of the server, for every page: one stream for all tabs, or one for this tab if they cannot join. */
 import { computed, effect, signal } from "@preact/signals";
 import { serverSaid } from "../format/now.ts";
+import { onEvent } from "../server/on-event.ts";
 import { ask } from "../server/request.ts";
 import { pagesRoot } from "../server/root.ts";
 import type { Overview } from "../shapes.ts";
@@ -10,6 +11,8 @@ import { follow, type LiveState } from "./follow.ts";
 declare const STREAM_WORKER: string;
 
 const HERE_MS = 10_000;
+/** The stream begins after this time at the latest. */
+const FIRST_MS = 2_000;
 
 export const live = signal<LiveState>({ state: "connecting" });
 export const overview = computed(() => ("overview" in live.value ? live.value.overview : undefined));
@@ -25,26 +28,22 @@ interface Stream {
 let stream: Stream | undefined;
 
 /** The first overview comes without the worker, whose start takes longer than the response. */
-function readOnce(): void {
-  ask<Overview>("/-/overview").then(
-    (first) => {
-      if (live.value.state === "connecting") live.value = { state: "live", overview: first };
-    },
+async function readOnce(): Promise<void> {
+  try {
+    const first = await ask<Overview>("/-/overview", { signal: AbortSignal.timeout(FIRST_MS) });
+    if (live.value.state === "connecting") live.value = { state: "live", overview: first };
+  } catch {
     // The stream says what is wrong.
-    () => {},
-  );
+  }
 }
 
-/** Begins to follow, or begins anew after signing in or out. */
-export function followLive(): void {
-  readOnce();
-  if (stream === undefined) {
-    stream = typeof SharedWorker === "undefined" ? ownStream() : joinedStream();
-    return;
-  }
-  live.value = { state: "connecting" };
-  stream.again();
-}
+/** Begins to follow, or begins anew after signing in or out. The stream begins when the page has its first numbers. */
+export const followLive = onEvent<void>(async () => {
+  if (stream !== undefined) live.value = { state: "connecting" };
+  await readOnce();
+  if (stream === undefined) stream = typeof SharedWorker === "undefined" ? ownStream() : joinedStream();
+  else stream.again();
+});
 
 function take(state: LiveState): void {
   live.value = state;

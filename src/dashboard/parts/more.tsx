@@ -1,9 +1,10 @@
 /** A list that comes in pages: the first when the list opens, the next ones on request. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { onEvent } from "../server/on-event.ts";
 import { asError } from "../server/problem.ts";
 import { ask, withQuery } from "../server/request.ts";
+import { useReads } from "../server/use-reads.ts";
 
 interface PageOf {
   next_cursor: string | null;
@@ -26,29 +27,15 @@ export function usePages<P extends PageOf>(path: string | undefined, version?: u
   const [isBusy, setBusy] = useState(false);
   const [round, setRound] = useState(0);
   const isOne = state.path !== path || state.pages.length <= 1;
-  useEffect(() => {
-    if (path === undefined || !isOne) return;
-    const left = new AbortController();
-    const timer = setTimeout(
-      () => {
-        ask<P>(path, { signal: left.signal }).then(
-          (page) => setState({ path, pages: [page] }),
-          (thrown) =>
-            left.signal.aborted ||
-            setState((last) => ({
-              path,
-              pages: last.path === path ? last.pages : [],
-              error: asError(thrown),
-            })),
-        );
-      },
-      state.path === path ? 500 : 0,
-    );
-    return () => {
-      clearTimeout(timer);
-      left.abort();
-    };
-  }, [path, version, round]);
+  useReads(isOne ? path : undefined, round, { version }, async (signal) => {
+    try {
+      const page = await ask<P>(path!, { signal });
+      if (!signal.aborted) setState({ path, pages: [page] });
+    } catch (thrown) {
+      if (signal.aborted) return;
+      setState((last) => ({ path, pages: last.path === path ? last.pages : [], error: asError(thrown) }));
+    }
+  });
   const cursor = state.path === path ? state.pages.at(-1)?.next_cursor : undefined;
   const more = async () => {
     setBusy(true);
