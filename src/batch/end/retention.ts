@@ -30,6 +30,9 @@ import {
   IS_FORGOTTEN,
 } from "./forget-job.ts";
 
+/** The condition that a job's data is due, for a statement about `jobs`. Its parameters are `dueBefore`. */
+const IS_DUE = `(end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END OR ${IS_ASKED_FOR})`;
+
 const LONG_CONFIG = `length(config_json) > ${CONFIG_KEPT_LENGTH_MAX}`;
 
 export interface RetentionOptions {
@@ -126,7 +129,7 @@ export class Retention implements Service {
   /** If a job's files cannot be removed, the other jobs are still pruned. */
   private async tryToPrune(jobId: string, nowMs: number): Promise<boolean> {
     try {
-      await this.prune(jobId, new Date(nowMs).toISOString());
+      if (!(await this.prune(jobId, nowMs))) return false;
       await forgetJob(this.options.db, jobId, forgottenBefore(nowMs, this.options.keepRecordsMs));
       return true;
     } catch (error) {
@@ -143,40 +146,43 @@ export class Retention implements Service {
    * millions: a statement that looked for those that are due would look at all of them.
    */
   private next(nowMs: number, after: string): Promise<{ job_id: string; is_due: number }[]> {
-    const { db, keepMs, keepFailedMs, keepRecordsMs } = this.options;
-    const before = (ms: number) => new Date(nowMs - ms).toISOString();
+    const { db, keepRecordsMs } = this.options;
     // Segments are deleted last: a marked job that still has some was interrupted. Former releases kept long configs.
     return db.all(
       `SELECT job_id, CASE WHEN end_time IS NOT NULL
-         AND ((pruned_time IS NULL
-             AND (end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END OR ${IS_ASKED_FOR}))
+         AND ((pruned_time IS NULL AND ${IS_DUE})
            OR (pruned_time IS NOT NULL AND (${IS_FORGOTTEN}
              OR EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)
              OR EXISTS (SELECT 1 FROM job_configs WHERE ${LONG_CONFIG} AND job_configs.job_id = jobs.job_id))))
          THEN 1 ELSE 0 END AS is_due
        FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?`,
-      [
-        before(keepMs),
-        before(keepFailedMs),
-        ...forgottenBefore(nowMs, keepRecordsMs),
-        after,
-        AGED_JOBS_AT_ONCE,
-      ],
+      [...this.dueBefore(nowMs), ...forgottenBefore(nowMs, keepRecordsMs), after, AGED_JOBS_AT_ONCE],
     );
   }
 
-  /** The mark comes first: after it, no new round can begin, so nobody needs the input. */
-  private async prune(jobId: string, time: string): Promise<void> {
+  /** Which ends are old enough: of jobs that succeeded, and of all others. */
+  private dueBefore(nowMs: number): [string, string] {
+    const before = (ms: number) => new Date(nowMs - ms).toISOString();
+    return [before(this.options.keepMs), before(this.options.keepFailedMs)];
+  }
+
+  /**
+   * False if the job is not due any more: a new round has ended since it was found. The mark comes first: after it, no
+   * new round can begin, so nobody needs the input.
+   */
+  private async prune(jobId: string, nowMs: number): Promise<boolean> {
     const { db, dataDir, logDirectory, leftBy } = this.options;
-    const mark = "UPDATE jobs SET pruned_time = ? WHERE job_id = ? AND end_time IS NOT NULL";
+    const mark = `UPDATE jobs SET pruned_time = ?
+      WHERE job_id = ? AND end_time IS NOT NULL AND (pruned_time IS NOT NULL OR ${IS_DUE})`;
     const isMarked = await db.transaction(async (tx) => {
-      if ((await tx.run(mark, [time, jobId])) === 0) return false;
+      const marked = await tx.run(mark, [new Date(nowMs).toISOString(), jobId, ...this.dueBefore(nowMs)]);
+      if (marked === 0) return false;
       await removeInput(tx, jobId);
       await tx.run(`DELETE FROM job_configs WHERE ${LONG_CONFIG} AND job_id = ?`, [jobId]);
       await forgetParts(tx, jobId);
       return true;
     });
-    if (!isMarked) return;
+    if (!isMarked) return false;
     await leftBy(jobId);
     for (const directory of [
       jobDirectory(dataDir, jobId),
@@ -188,6 +194,7 @@ export class Retention implements Service {
     await this.deleteRows("batch_parts", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("failed_items", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("segments", "first_batch", jobId, PRUNED_SEGMENTS_AT_ONCE);
+    return true;
   }
 
   private async deleteRows(table: string, key: string, jobId: string, atOnce: number) {

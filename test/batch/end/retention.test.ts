@@ -75,12 +75,12 @@ describe("the retention", () => {
     rmSync(directory, { recursive: true });
   });
 
-  const makeRetention = (keepRecordsMs?: number) =>
+  const makeRetention = (keepRecordsMs?: number, leftBy = () => workersLeave) =>
     new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
       ...{ logDirectory: (job: string) => join(directory, "logs", job), keepRecordsMs },
       ...{ keepMs: DAY_MS, keepFailedMs: 9 * DAY_MS, boundLogs: async () => 0 },
-      leftBy: () => workersLeave,
+      leftBy,
     });
 
   /** Counts the jobs as their ends do. */
@@ -105,6 +105,21 @@ describe("the retention", () => {
     await db.run("INSERT INTO segments VALUES (?, 0, 1, 1, '[]', 0, NULL, 0)", [id(7)]);
     expect(await retention.runOnce(NOW_MS)).toEqual([0, 7, 99, 100, 249].map(id));
     expect(await retention.runOnce(NOW_MS)).toEqual([]);
+  });
+
+  it("leaves a job whose new round has ended since it was found", async () => {
+    await db.run("UPDATE jobs SET end_time = '2026-01-30T00:00:00.000Z' WHERE job_id IN (?, ?)", [
+      id(3),
+      id(4),
+    ]);
+    const rows = rowsDirectory(directory, id(4));
+    mkdirSync(rows, { recursive: true });
+    // While the first one is removed, the second one is redriven, and succeeds.
+    const redrive = async () => {
+      await db.run("UPDATE jobs SET end_time = ? WHERE job_id = ?", ["2026-02-01T00:00:00.000Z", id(4)]);
+    };
+    expect(await makeRetention(undefined, redrive).runOnce(NOW_MS)).toEqual([id(3)]);
+    expect(existsSync(rows)).toBe(true);
   });
 
   it("removes the files of a job once its workers are gone", async () => {
