@@ -85,7 +85,7 @@ export const ATTENTION_TITLE_MAX = 300;
 export const OVERVIEW_BEHIND_MAX = 5;
 /**
  * Selections: lists of ids that the controller keeps for ten minutes, some 50 bytes each: 25 MB in all. A key that makes
- * another one than this loses its oldest.
+ * another one than this, or has more ids in all than one selection may have, loses its oldest.
  */
 export const SELECTED_JOBS_MAX = 100_000;
 export const SELECTED_MESSAGES_MAX = 10_000;

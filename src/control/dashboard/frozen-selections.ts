@@ -6,6 +6,7 @@ import { newToken } from "../../base/ids.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   SELECTED_IDS_MAX,
+  SELECTED_JOBS_MAX,
   SELECTION_KEPT_MS,
   SELECTIONS_OF_A_KEY_MAX,
 } from "../../contracts/limits/responses.ts";
@@ -28,22 +29,42 @@ interface Frozen extends Selected {
 export class FrozenSelections {
   private readonly all = new Map<string, Frozen>();
 
-  /** Throws `rate_limited` if others hold too many. `nowMs` is monotonic. */
+  /**
+   * A key that holds too much loses its oldest selections; if all hold too much, whoever holds most does. Throws
+   * `rate_limited` if that is not enough. `nowMs` is monotonic.
+   */
   freeze(owner: string, selected: Selected, nowMs: number): string {
     this.forgetOld(nowMs);
-    const mine = [...this.all].filter(([, frozen]) => frozen.owner === owner && !frozen.isInUse);
-    for (const [id] of mine.slice(0, Math.max(0, mine.length + 1 - SELECTIONS_OF_A_KEY_MAX)))
-      this.all.delete(id);
-    const held = [...this.all.values()].reduce((sum, { ids }) => sum + ids.length, 0);
-    if (held + selected.ids.length > SELECTED_IDS_MAX)
-      throw new ServiceError(
-        "rate_limited",
-        `selections hold ${held} jobs and messages now, and at most ${SELECTED_IDS_MAX}; try again in some minutes, or select fewer`,
-        { retryAfterS: 60 },
-      );
+    const count = selected.ids.length;
+    const isMineTooMuch = () => {
+      const mine = this.of(owner);
+      return mine.length >= SELECTIONS_OF_A_KEY_MAX || idsIn(mine) + count > SELECTED_JOBS_MAX;
+    };
+    while (isMineTooMuch()) if (!this.dropOldest(owner)) throw tooMuch("actions on your selections");
+    while (idsIn([...this.all.values()]) + count > SELECTED_IDS_MAX) {
+      const largest = this.largestOwner();
+      const isLarger = idsIn(this.of(largest)) > idsIn(this.of(owner)) + count;
+      if (!isLarger || !this.dropOldest(largest)) throw tooMuch("the selections of others");
+    }
     const id = newToken();
     this.all.set(id, { ...selected, owner, expiresMs: nowMs + SELECTION_KEPT_MS, isInUse: false });
     return id;
+  }
+
+  private of(owner: string): Frozen[] {
+    return [...this.all.values()].filter((frozen) => frozen.owner === owner);
+  }
+
+  private largestOwner(): string {
+    const owners = [...new Set([...this.all.values()].map(({ owner }) => owner))];
+    return owners.reduce((one, other) => (idsIn(this.of(other)) > idsIn(this.of(one)) ? other : one));
+  }
+
+  /** False if all that are left are in use. */
+  private dropOldest(owner: string): boolean {
+    for (const [id, frozen] of this.all)
+      if (frozen.owner === owner && !frozen.isInUse) return this.all.delete(id);
+    return false;
   }
 
   /** Undefined if it is unknown, or another one's. */
@@ -75,6 +96,15 @@ export class FrozenSelections {
     for (const [id, { expiresMs, isInUse }] of this.all)
       if (expiresMs <= nowMs && !isInUse) this.all.delete(id);
   }
+}
+
+function idsIn(selections: readonly Selected[]): number {
+  return selections.reduce((sum, { ids }) => sum + ids.length, 0);
+}
+
+function tooMuch(what: string): ServiceError {
+  const message = `${what} hold too many jobs and messages now; try again in some minutes, or select fewer`;
+  return new ServiceError("rate_limited", message, { retryAfterS: 60 });
 }
 
 export function selectionNotFound(id: string): ServiceError {

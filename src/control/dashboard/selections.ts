@@ -49,10 +49,13 @@ export function selectionRoutes(deps: SelectionDeps): Hono {
     const body = await readBody(c, bodyOwner(c, keys), { limit: SELECTION_BYTES_LIMIT, cure });
     const asked = parseJson(body);
     await assertMaySelect(c, deps, apiNamed(asked));
-    const selected = await selectedBy(deps, parsed(asked));
-    const selection_id = frozen.freeze(senderOf(c, keys), selected, performance.now());
-    const expires_time = timestamp(BigInt(wallMs() + SELECTION_KEPT_MS) * 1_000_000n);
-    return c.json({ selection_id, kind: selected.kind, count: selected.ids.length, expires_time }, 201);
+    const filter = parsed(asked);
+    return deps.reads.take(c, async () => {
+      const selected = await selectedBy(deps, filter);
+      const selection_id = frozen.freeze(senderOf(c, keys), selected, performance.now());
+      const expires_time = timestamp(BigInt(wallMs() + SELECTION_KEPT_MS) * 1_000_000n);
+      return c.json({ selection_id, kind: selected.kind, count: selected.ids.length, expires_time }, 201);
+    });
   });
   app.post("/-/selections/:id/:action", async (c) => {
     const { id, action } = c.req.param();

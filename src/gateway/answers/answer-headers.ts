@@ -9,6 +9,7 @@ const NOT_THE_PREDICTORS = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
+  "x-content-type-options",
   "x-request-id",
 ]);
 /**
@@ -16,6 +17,16 @@ const NOT_THE_PREDICTORS = new Set([
  * the body (RFC 9110, section 8.6).
  */
 export const WITHOUT_BODY = new Set([204, 304]);
+
+/** Types that a browser shows as a page, whose scripts would run as the server's own. */
+const PAGE =
+  /^\s*(?:text\/(?:html|xml|xsl)|application\/xml|[^;]*\+xml|multipart\/x-mixed-replace)\s*(?:;|$)/i;
+const NOT_GUESSED = ["x-content-type-options", "nosniff"];
+/**
+ * A browser shows such a page with an origin of its own: its scripts run, but not with the session of somebody who is
+ * signed in to the dashboard (https://www.w3.org/TR/CSP3/#directive-sandbox). Programs do not notice it.
+ */
+const APART = ["content-security-policy", "sandbox allow-scripts allow-forms allow-popups allow-downloads"];
 
 /** Headers as `writeHead` takes them if names may repeat: names and values in turn. */
 export function answerHeaders(
@@ -27,5 +38,10 @@ export function answerHeaders(
     const lower = name.toLowerCase();
     return !NOT_THE_PREDICTORS.has(lower) || (keepsLength && lower === "content-length");
   });
-  return [...kept.flat(), "x-request-id", requestId];
+  const own = isPage(kept) ? [...NOT_GUESSED, ...APART] : NOT_GUESSED;
+  return [...kept.flat(), ...own, "x-request-id", requestId];
+}
+
+function isPage(headers: readonly [string, string][]): boolean {
+  return headers.some(([name, value]) => name.toLowerCase() === "content-type" && PAGE.test(value));
 }

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import {
   SELECTED_IDS_MAX,
+  SELECTED_JOBS_MAX,
   SELECTION_KEPT_MS,
   SELECTIONS_OF_A_KEY_MAX,
 } from "../../../src/contracts/limits/responses.ts";
@@ -29,11 +30,37 @@ describe("frozen selections", () => {
     expect(all.find(others, "other", 0)).toBeDefined();
   });
 
-  it("are refused while all of them hold too much", () => {
+  it("of one key hold no more ids than one selection may have: the oldest goes", () => {
     const all = new FrozenSelections();
-    all.freeze("other", jobs(SELECTED_IDS_MAX), 0);
-    expect(() => all.freeze("me", jobs(1), 0)).toThrow("select fewer");
-    expect(all.freeze("me", jobs(1), SELECTION_KEPT_MS)).toBeDefined();
+    const [first, second] = [all.freeze("me", jobs(SELECTED_JOBS_MAX - 1), 0), all.freeze("me", jobs(1), 0)];
+    expect(all.find(first, "me", 0)).toBeDefined();
+    const third = all.freeze("me", jobs(2), 0);
+    expect([first, second, third].map((id) => all.find(id, "me", 0) !== undefined)).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it("are refused while the others hold as much, and else whoever holds most loses the oldest", () => {
+    const all = new FrozenSelections();
+    const owners = Array.from({ length: SELECTED_IDS_MAX / SELECTED_JOBS_MAX }, (_, n) => `other ${n}`);
+    const theirs = owners.map((owner) => all.freeze(owner, jobs(SELECTED_JOBS_MAX), 0));
+    expect(() => all.freeze("me", jobs(SELECTED_JOBS_MAX), 0)).toThrow("select fewer");
+    expect(all.find(all.freeze("me", jobs(1), 0), "me", 0)).toBeDefined();
+    const left = theirs.filter((id, n) => all.find(id, owners[n]!, 0) !== undefined);
+    expect(left).toHaveLength(owners.length - 1);
+  });
+
+  it("that are in use are not dropped for others", async () => {
+    const all = new FrozenSelections();
+    const id = all.freeze("me", jobs(SELECTED_JOBS_MAX), 0);
+    let end = () => {};
+    const use = all.use(id, () => new Promise<void>((resolve) => (end = resolve)));
+    expect(() => all.freeze("me", jobs(1), 0)).toThrow("actions on your selections");
+    end();
+    await use;
+    expect(all.freeze("me", jobs(1), 0)).toBeDefined();
   });
 
   it("take one action at a time, and stay until it has ended", async () => {
