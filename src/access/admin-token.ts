@@ -87,9 +87,9 @@ export function sentKeyOf(headers: KeyHeaders): string | undefined {
   return bearer ?? (headers["x-api-key"] || undefined);
 }
 
-/** The key of a request, or else its session, in the form of a key's text. */
-export function keyOf(headers: KeyHeaders): string | undefined {
-  return sentKeyOf(headers) ?? sessionText(headers);
+/** The key of a request, or else its session, in the form of a key's text. Of several sessions one that `isKnown`. */
+export function keyOf(headers: KeyHeaders, isKnown?: (text: string) => boolean): string | undefined {
+  return sentKeyOf(headers) ?? sessionText(headers, isKnown);
 }
 
 function adminKey(id: string, sha256: string, expires_time: string | null): StoredKey {

@@ -6,7 +6,12 @@ import { randomBytes } from "node:crypto";
 import { timestamp, wallMs } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { StoredKey } from "../contracts/keys.ts";
-import { SESSION_MS, SESSIONS_MAX, SESSIONS_OF_A_KEY_MAX } from "../contracts/limits/authorization.ts";
+import {
+  SESSION_MS,
+  SESSIONS_MAX,
+  SESSIONS_OF_A_KEY_MAX,
+  SESSIONS_OF_A_REQUEST_MAX,
+} from "../contracts/limits/authorization.ts";
 import { SESSION_PREFIX, sha256Of } from "./permission.ts";
 
 /** A session as it is stored. */
@@ -32,16 +37,24 @@ export const SESSION_COOKIE = "quern_session";
 /** No page of another origin can send it with a cookie: that needs a preflight, whose response never allows cookies. */
 export const DASHBOARD_HEADER = "x-quern-dashboard";
 
-const COOKIE = new RegExp(`(?:^|;\\s*)${SESSION_COOKIE}=([\\w-]{43})(?=;|$)`);
+const COOKIES = new RegExp(`(?:^|;\\s*)${SESSION_COOKIE}=([\\w-]{43})(?=;|$)`, "g");
 const ANY_COOKIE = new RegExp(`^\\s*${SESSION_COOKIE}\\s*(=|$)`);
 
 /**
  * The session of a request, in the form of a key's text. Undefined without the cookie, or without the header
- * `X-Quern-Dashboard: 1`.
+ * `X-Quern-Dashboard: 1`. If it has several, as when a page at another port of the host has set one, `isKnown` decides.
  */
-export function sessionText({ cookie, [DASHBOARD_HEADER]: header }: Headers): string | undefined {
-  const token = header === "1" ? COOKIE.exec(cookie ?? "")?.[1] : undefined;
-  return token === undefined ? undefined : SESSION_PREFIX + token;
+export function sessionText(headers: Headers, isKnown?: (text: string) => boolean): string | undefined {
+  const texts = sessionTexts(headers);
+  const known = isKnown === undefined || texts.length < 2 ? undefined : texts.find(isKnown);
+  return known ?? texts[0];
+}
+
+/** All sessions of a request, up to a few. */
+export function sessionTexts({ cookie, [DASHBOARD_HEADER]: header }: Headers): string[] {
+  if (header !== "1" || cookie === undefined) return [];
+  const found = [...cookie.matchAll(COOKIES)].slice(0, SESSIONS_OF_A_REQUEST_MAX);
+  return found.map(([, token]) => SESSION_PREFIX + token);
 }
 
 /** Whether `sessionText` made this text. */

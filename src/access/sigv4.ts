@@ -153,8 +153,9 @@ function canonicalQuery(query: string): string {
     .filter(Boolean)
     .map((pair) => {
       const at = pair.indexOf("=");
+      // As predictors read it: a plus sign stands for a space (https://url.spec.whatwg.org/#urlencoded-parsing).
       const [name, value] = at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
-      return [encode(decode(name)), encode(decode(value))] as const;
+      return [encode(decode(spaced(name))), encode(decode(spaced(value)))] as const;
     });
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   return pairs
@@ -162,6 +163,8 @@ function canonicalQuery(query: string): string {
     .map(([name, value]) => `${name}=${value}`)
     .join("&");
 }
+
+const spaced = (text: string) => text.replaceAll("+", " ");
 
 function headerText(value: string | string[] | undefined): string {
   return (Array.isArray(value) ? value.join(",") : (value ?? "")).trim().replace(/ +/g, " ");

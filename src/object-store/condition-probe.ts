@@ -2,9 +2,15 @@
  * Finds out by trying whether a store honours the conditions of writes. Some stores with the protocol of S3 ignore them
  * and overwrite. Output on such a store could be written twice, so callers refuse it.
  */
+import { ServiceError } from "../contracts/errors.ts";
 import { STORE_PROBES_KEPT } from "../contracts/limits/stores.ts";
-import { ConditionFailed, type ObjectStore, type WriteCondition } from "./object-store.ts";
+import { ConditionFailed, ObjectMissing, type ObjectStore, type WriteCondition } from "./object-store.ts";
 import { newProbeName } from "./own-names.ts";
+
+function contradiction(path: string, cause: Error): ServiceError {
+  const message = `the store refuses to write ${path}, because it exists, and then says that it does not: check the store's rules for writes with If-None-Match, or write to another one`;
+  return new ServiceError("store_unreachable", message, { cause });
+}
 
 export class ConditionProbe {
   private readonly store: ObjectStore;
@@ -44,7 +50,9 @@ export class ConditionProbe {
       return (await this.store.put(path, Buffer.from("1"), "absent")).etag;
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error;
-      const object = await this.store.open(path);
+      const object = await this.store.open(path).catch((missing: unknown) => {
+        throw missing instanceof ObjectMissing ? contradiction(path, missing) : missing;
+      });
       await object.close();
       return object.etag;
     }

@@ -25,12 +25,14 @@ export function storeError(error: Error, { path, access, status, identity, cure 
     return new ServiceError("store_unreachable", `the bytes of ${path} arrived damaged: ${said}`, {
       cause: error,
     });
-  if (status !== undefined && isFinal(status) && !TRANSIENT.test(error.name))
-    return new ServiceError(
-      "store_forbidden",
-      `${path} may not be ${access === "read" ? "read" : "written"} with ${identity}: the store answered ${status} ${said}; ${cure}`,
-      { cause: error },
-    );
+  if (status !== undefined && isFinal(status) && !TRANSIENT.test(error.name)) {
+    const answer = `the store answered ${status} ${said}`;
+    const isDenied = status === 401 || status === 403;
+    const message = isDenied
+      ? `${path} may not be ${access === "read" ? "read" : "written"} with ${identity}: ${answer}; ${cure}`
+      : `${path} cannot be ${access === "read" ? "read" : "written"}: ${answer}; if that is about access with ${identity}, ${cure}`;
+    return new ServiceError("store_forbidden", message, { cause: error });
+  }
   const what = status === undefined ? said : `it answered ${status} ${said}`;
   return new ServiceError("store_unreachable", `the store of ${path} does not respond correctly: ${what}`, {
     cause: error,

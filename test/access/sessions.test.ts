@@ -4,6 +4,7 @@ import {
   asKey,
   type StoredSession,
   sessionText,
+  sessionTexts,
   surplus,
   withoutSession,
 } from "../../src/access/sessions.ts";
@@ -31,6 +32,19 @@ it.each([
 ])("the cookie %j has a session: %s", (cookie, isThere) => {
   expect(sessionText({ cookie, ...page })).toBe(isThere ? `session\n${TOKEN}` : undefined);
   expect(sessionText({ cookie })).toBe(undefined);
+});
+
+it("of several sessions the known one counts, wherever it is", () => {
+  const [foreign, own] = ["f".repeat(43), "o".repeat(43)];
+  for (const tokens of [
+    [foreign, own],
+    [own, foreign],
+  ]) {
+    const cookie = tokens.map((token) => `quern_session=${token}`).join("; ");
+    expect(sessionText({ cookie, ...page }, (text) => text.endsWith(own))).toBe(`session\n${own}`);
+    expect(sessionTexts({ cookie, ...page })).toEqual(tokens.map((token) => `session\n${token}`));
+    expect(sessionTexts({ cookie })).toEqual([]);
+  }
 });
 
 it.each([

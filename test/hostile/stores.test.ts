@@ -21,9 +21,9 @@ describe("a store that answers", () => {
   });
   afterAll(() => stores.close());
 
-  const all = async (scheme: Scheme) => {
+  const all = async (scheme: Scheme, prefix = "") => {
     const paths: string[] = [];
-    for await (const page of stores[scheme].list(`${scheme}://bucket/`, { sizes: true }))
+    for await (const page of stores[scheme].list(`${scheme}://bucket/${prefix}`, { sizes: true }))
       paths.push(...page.map(({ path }) => path));
     return paths;
   };
@@ -279,6 +279,18 @@ describe("a store that answers", () => {
     expect(await all("gs")).toEqual([]);
     answer = (response) => response.end(enumeration(""));
     expect(await all("az")).toEqual([]);
+  });
+
+  it.each<[Scheme, string]>([
+    ["s3", listing(entry("in/a", "1") + entry("in/../../etc/passwd", "1") + entry("../../etc/passwd", "1"))],
+    ["gs", '{"items":[{"name":"in/a","size":"1"},{"name":"other/x","size":"1"}]}'],
+    ["az", enumeration(blob("in/a", "1") + blob("inn", "1"))],
+  ])("%s that lists what does not begin as was asked is refused", async (scheme, body) => {
+    answer = (response) => response.end(body);
+    await expect(all(scheme, "in/")).rejects.toMatchObject({
+      code: "invalid_request",
+      message: expect.stringContaining(`which does not begin as ${scheme}://bucket/in/ does`),
+    });
   });
 
   it("az with unusual names has these names", async () => {

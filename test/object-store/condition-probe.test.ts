@@ -10,6 +10,8 @@ let requests: string[] = [];
 /** The conditions that the store knows, and the methods that it denies. */
 let known = { absent: true, etag: true };
 let denied: string[] = [];
+/** The store says that everything exists, and then that it does not. */
+let isContradicting = false;
 /** The number of successful writes whose response is lost. */
 let lost = 0;
 
@@ -24,6 +26,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     const refuse = (status: number, code: string) =>
       response.writeHead(status).end(`<Error><Code>${code}</Code><Message>no</Message></Error>`);
     if (denied.includes(method)) return refuse(403, "AccessDenied");
+    if (isContradicting && method === "PUT") return refuse(412, "PreconditionFailed");
     if (method === "DELETE") {
       objects.delete(key);
       return response.writeHead(204).end();
@@ -47,6 +50,7 @@ describe("the trial of conditional writes", () => {
   afterAll(() => stores.close());
   beforeEach(() => {
     [known, denied, lost, requests] = [{ absent: true, etag: true }, [], 0, []];
+    isContradicting = false;
     objects.clear();
   });
 
@@ -77,6 +81,14 @@ describe("the trial of conditional writes", () => {
     lost = 1;
     expect(await new ConditionProbe(stores.s3).hasConditions("s3://bucket/out/")).toBe(true);
     expect(objects.size).toBe(0);
+  });
+
+  it("says so if the store contradicts itself", async () => {
+    isContradicting = true;
+    await expect(new ConditionProbe(stores.s3).hasConditions("s3://bucket/out/")).rejects.toMatchObject({
+      code: "store_unreachable",
+      message: expect.stringContaining("because it exists, and then says that it does not"),
+    });
   });
 
   it.each(["PUT", "DELETE"])("names the permissions if %s is denied", async (method) => {

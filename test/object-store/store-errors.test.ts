@@ -15,6 +15,14 @@ describe("a refusal of a store", () => {
     expect(codeOf(status, error)).toBe("store_forbidden");
   });
 
+  it("speaks of access first only if access was denied", () => {
+    const said = (status: number) => storeError(new Error("no"), { ...refusal, status }).message;
+    expect(said(403)).toBe("s3://b/k may not be written with a key: the store answered 403 no; do this");
+    expect(said(307)).toBe(
+      "s3://b/k cannot be written: the store answered 307 no; if that is about access with a key, do this",
+    );
+  });
+
   it.each([
     ["no response", undefined, {}],
     ["too many requests", 429, {}],

@@ -1,7 +1,8 @@
 /** Compares an object of a store with what should be there. */
 import { ObjectChanged, ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
 
-export type Found = { is: "missing" | "other" } | { is: "same"; etag: string };
+/** `etag`: undefined if something that is no object is in its place. */
+export type Found = { is: "missing" } | { is: "other"; etag?: string } | { is: "same"; etag: string };
 
 /** Whether an object has these bytes. Reads one more of them at most. */
 export async function compareObject(store: ObjectStore, path: string, body: Buffer): Promise<Found> {
@@ -13,7 +14,7 @@ export async function compareObject(store: ObjectStore, path: string, body: Buff
     for (let bytes = -1; bytes !== 0 && filled < there.length; filled += bytes)
       bytes = await object.read(there, filled, filled, there.length - filled);
     const isSame = there.subarray(0, filled).equals(body);
-    return isSame ? { is: "same", etag: object.etag } : { is: "other" };
+    return { is: isSame ? "same" : "other", etag: object.etag };
   } finally {
     await object.close();
   }

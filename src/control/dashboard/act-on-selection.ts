@@ -32,14 +32,20 @@ function reasonOf(error: unknown): string {
   throw error;
 }
 
-/** `mayRepeat` throws if the caller may not begin another round of the job. */
+/** What the caller may do. Both throw if it may not. */
+export interface Caller {
+  /** Asked again and again: its key may be revoked meanwhile. */
+  mayGoOn: () => void;
+  /** Whether it may begin another round of the job. */
+  mayRepeat: (job: JobRow) => void;
+}
+
 export async function actOnJobs(
   jobs: Jobs,
-  ids: readonly string[],
-  action: JobAction,
-  mayRepeat: (job: JobRow) => void,
-): Promise<Outcome> {
-  const outcome = new Outcome();
+  { ids, action }: { ids: readonly string[]; action: JobAction },
+  { mayGoOn, mayRepeat }: Caller,
+  outcome: Outcome,
+): Promise<void> {
   const act = async (id: string) => {
     const job = await jobs.records.byId(id);
     if (job === undefined) return outcome.leave(id, "its record was removed");
@@ -52,10 +58,12 @@ export async function actOnJobs(
   };
   const left = ids.values();
   const some = async () => {
-    for (const id of left) await act(id);
+    for (const id of left) {
+      mayGoOn();
+      await act(id);
+    }
   };
   await Promise.all(Array.from({ length: CHANGED_AT_ONCE }, some));
-  return outcome;
 }
 
 type Act = (jobs: Jobs, job: JobRow, mayRepeat: (job: JobRow) => void) => Promise<unknown>;
@@ -81,26 +89,26 @@ const GONE = "it was removed or redriven meanwhile";
 
 export async function removeMessages(
   queues: Queues,
-  queue: string,
-  ids: readonly string[],
-): Promise<Outcome> {
-  const outcome = new Outcome();
+  { queue, ids }: { queue: string; ids: readonly string[] },
+  { mayGoOn }: Caller,
+  outcome: Outcome,
+): Promise<void> {
   for (let at = 0; at < ids.length; at += REMOVED_AT_ONCE) {
+    mayGoOn();
     const some = ids.slice(at, at + REMOVED_AT_ONCE);
     const there = new Set((await queues.heads(queue, some)).map(({ message_id }) => message_id));
     outcome.changed += await queues.removeSome(queue, [...there]);
     for (const id of some) if (!there.has(id)) outcome.leave(id, GONE);
   }
-  return outcome;
 }
 
 /** One new round for each job, however many of its messages are selected. */
 export async function redriveMessages(
   { jobs, queues }: { jobs: Jobs; queues: Queues },
-  queue: string,
-  ids: readonly string[],
-): Promise<Outcome> {
-  const outcome = new Outcome();
+  { queue, ids }: { queue: string; ids: readonly string[] },
+  { mayGoOn }: Caller,
+  outcome: Outcome,
+): Promise<void> {
   const byJob = new Map<string, LetterHead[]>();
   const missing = new Set(ids);
   for (const head of await queues.heads(queue, ids)) {
@@ -109,6 +117,7 @@ export async function redriveMessages(
   }
   for (const id of missing) outcome.leave(id, GONE);
   for (const [jobId, letters] of byJob) {
+    mayGoOn();
     const all = (reason: string) => {
       for (const { message_id } of letters) outcome.leave(message_id, reason);
     };
@@ -123,5 +132,4 @@ export async function redriveMessages(
         all(reasonOf(error));
       }
   }
-  return outcome;
 }

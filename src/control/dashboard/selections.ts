@@ -26,10 +26,17 @@ import {
 import { assertMayRepeat, type PriorityBound } from "../jobs/priority-bound.ts";
 import type { QueueRoutesDeps } from "../queues.ts";
 import { onlyLooks, tellAudit } from "../requests/audited.ts";
-import { assertKey, assertMayKnow, callerOf, letAnybodyIn, senderOf } from "../requests/authorization.ts";
+import {
+  assertKey,
+  assertMayKnow,
+  assertStillOpen,
+  callerOf,
+  letAnybodyIn,
+  senderOf,
+} from "../requests/authorization.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
-import { actOnJobs, type Outcome, redriveMessages, removeMessages } from "./act-on-selection.ts";
+import { actOnJobs, type Caller, Outcome, redriveMessages, removeMessages } from "./act-on-selection.ts";
 import { FrozenSelections, type Selected, selectionNotFound } from "./frozen-selections.ts";
 import { timeNamed } from "./job-list.ts";
 
@@ -66,10 +73,17 @@ export function selectionRoutes(deps: SelectionDeps): Hono {
     }
     await assertMaySelect(c, deps, selected.api);
     tellAudit(c, `${action}: not finished`);
-    const outcome = await frozen.use(id, () => act(c, deps, selected, action));
-    const { changed, skipped, skippedCount: skipped_count } = outcome;
+    const outcome = new Outcome();
     const of = `${selected.ids.length} ${selected.kind}${selected.queue === undefined ? "" : ` of ${selected.queue}`}`;
-    tellAudit(c, `${action}: ${changed} of ${of} changed, ${skipped_count} skipped`);
+    const done = () => `${outcome.changed} of ${of} changed, ${outcome.skippedCount} skipped`;
+    try {
+      await frozen.use(id, () => act(c, deps, { ...selected, action }, outcome));
+    } catch (error) {
+      tellAudit(c, `${action}: not finished, ${done()}`);
+      throw error;
+    }
+    tellAudit(c, `${action}: ${done()}`);
+    const { changed, skipped, skippedCount: skipped_count } = outcome;
     return c.json({ changed, skipped, skipped_count });
   });
   return app;
@@ -157,12 +171,23 @@ function fewEnough(ids: string[] | undefined, most: number, what: string): strin
   );
 }
 
-async function act(c: Context, deps: SelectionDeps, selected: Selected, action: string): Promise<Outcome> {
-  const { kind, ids, queue } = selected;
+async function act(
+  c: Context,
+  deps: SelectionDeps,
+  { kind, ids, queue: name, action }: Selected & { action: string },
+  outcome: Outcome,
+): Promise<void> {
+  const caller: Caller = {
+    mayGoOn: () => assertStillOpen(c),
+    mayRepeat: (job) => assertMayRepeat(c, deps, job),
+  };
+  const queue = name!;
   if (kind === "jobs" && (JOB_ACTIONS as readonly string[]).includes(action))
-    return actOnJobs(deps.jobs, ids, action as JobAction, (job) => assertMayRepeat(c, deps, job));
-  if (kind === "messages" && action === "redrive") return redriveMessages(deps, queue!, ids);
-  if (kind === "messages" && action === "remove") return removeMessages(deps.queues, queue!, ids);
+    return actOnJobs(deps.jobs, { ids, action: action as JobAction }, caller, outcome);
+  if (kind === "messages" && action === "redrive")
+    return redriveMessages(deps, { queue, ids }, caller, outcome);
+  if (kind === "messages" && action === "remove")
+    return removeMessages(deps.queues, { queue, ids }, caller, outcome);
   const legal = kind === "jobs" ? JOB_ACTIONS.join(", ") : "redrive, remove";
   throw new ServiceError(
     "invalid_request",

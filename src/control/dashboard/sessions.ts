@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import { sentKeyOf } from "../../access/admin-token.ts";
 import type { Keys } from "../../access/keys.ts";
 import { sha256Of } from "../../access/permission.ts";
-import { isSessionText, SESSION_COOKIE, type Sessions } from "../../access/sessions.ts";
+import { DASHBOARD_HEADER, SESSION_COOKIE, type Sessions, sessionTexts } from "../../access/sessions.ts";
 import { wallMs } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { firstErrors, legalKeysOf } from "../../contracts/field-errors.ts";
@@ -47,8 +47,8 @@ export function sessionRoutes(deps: SessionRoutesDeps): { open: Hono; closed: Ho
     return c.json(signedIn(c, keys));
   });
   open.delete("/-/session", async (c) => {
-    const text = keyText(c);
-    if (isSessionText(text)) await signIn.signOut(sha256Of(text!));
+    const { cookie, [DASHBOARD_HEADER]: header } = c.req.header();
+    await signIn.signOut(sessionTexts({ cookie, [DASHBOARD_HEADER]: header }).map(sha256Of));
     setCookie(c, "", 0);
     return c.json({ message: "signed out" });
   });
@@ -80,7 +80,7 @@ function signedIn(c: Context, keys: Keys) {
   const scopes = principal?.permissions.filter(({ api }) => api === null).map(({ scope }) => scope) ?? [];
   const scope = (["admin", "view"] as const).find((one) => scopes.includes(one)) ?? null;
   if (scope === null) return { scope, name: null, expires_time: null };
-  const hash = sha256Of(keyText(c) ?? "");
+  const hash = sha256Of(keyText(c, keys) ?? "");
   const key = keys.sessionWith(hash) ?? keys.withHash(hash);
   return { scope, name: key?.name ?? null, expires_time: key?.expires_time ?? null };
 }

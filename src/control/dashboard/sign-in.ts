@@ -57,10 +57,11 @@ export class SignIn {
     return this.open(sha256Of(key), key);
   }
 
-  /** Ends the session with this hash. Resolves when no connected gateway accepts it any more. */
-  async signOut(sha256: string): Promise<void> {
-    if (this.sessions.find(sha256) === undefined) return;
-    await this.sessions.end([sha256]);
+  /** Ends the sessions with these hashes. Resolves when no connected gateway accepts it any more. */
+  async signOut(hashes: readonly string[]): Promise<void> {
+    const open = hashes.filter((sha256) => this.sessions.find(sha256) !== undefined);
+    if (open.length === 0) return;
+    await this.sessions.end(open);
     await this.keys.sessionsChanged();
   }
 

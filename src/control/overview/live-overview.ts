@@ -22,7 +22,7 @@ export class LiveOverview {
   /** What all listeners have got, with the changes that wait for them. */
   private told: OverviewShown | undefined;
   private toldText: string | undefined;
-  private latest: { overview: OverviewShown; atMs: number } | undefined;
+  private latest: { overview: OverviewShown; atMs: number; text?: string } | undefined;
   private computing: Promise<OverviewShown> | undefined;
 
   constructor(compute: () => Promise<OverviewShown>) {
@@ -34,6 +34,15 @@ export class LiveOverview {
     const { latest } = this;
     if (latest !== undefined && performance.now() - latest.atMs < OVERVIEW_EVERY_MS) return latest.overview;
     return this.refresh();
+  }
+
+  /** The same as JSON: those who ask within a second share the text. */
+  async readText(): Promise<string> {
+    const overview = await this.read();
+    const { latest } = this;
+    if (latest?.overview !== overview) return JSON.stringify(overview);
+    latest.text ??= JSON.stringify(overview);
+    return latest.text;
   }
 
   /** The first event is the whole. `leave` must be called when nobody reads any more. */

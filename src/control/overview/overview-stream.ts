@@ -3,6 +3,7 @@ import { type Context, Hono } from "hono";
 import { revoked, toProblem } from "../../contracts/errors.ts";
 import { STREAM_HEARTBEAT_MS, STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
+import { jsonText } from "../answers/stream-text.ts";
 import { requestId } from "../requests/forwarded.ts";
 import { type Listener, LiveOverview } from "./live-overview.ts";
 import { Overview, type OverviewDeps } from "./overview.ts";
@@ -17,7 +18,7 @@ export function overviewStreamRoutes(deps: OverviewStreamDeps): Hono {
   const live = new LiveOverview(() => overview.compute());
   app.get("/-/overview", async (c) => {
     const isStream = c.req.header("accept")?.includes("text/event-stream") === true;
-    if (!isStream) return c.json(await live.read());
+    if (!isStream) return jsonText(await live.readText());
     const headers = { "cache-control": "no-cache" };
     return deps.streams.answer(c, events(c, deps, live), "text/event-stream", headers);
   });

@@ -29,7 +29,7 @@ const ASKS_FOR_KEY = "asksForKey";
 export function letAnybodyIn(c: Context, keys: Keys, asksForKey: () => boolean): void {
   c.set(ASKS_FOR_KEY, () => {
     if (!asksForKey() || forwarded(c).principal !== undefined) return false;
-    const key = keyText(c);
+    const key = keyText(c, keys);
     return key === undefined || keys.find(sha256Of(key)) === undefined;
   });
 }
@@ -43,7 +43,7 @@ export function assertKey(c: Context, keys: Keys, need: Need): void {
 function assertOpened(c: Context, keys: Keys, need: Need): void {
   const verified = forwarded(c).principal;
   if (verified !== undefined) assertOpens(verified, need);
-  else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
+  else assertPermission(keyText(c, keys), (sha256) => keys.find(sha256), need);
 }
 
 /**
@@ -52,7 +52,7 @@ function assertOpened(c: Context, keys: Keys, need: Need): void {
  */
 export function assertMayKnow(c: Context, keys: Keys): void {
   if (!keys.isAny || forwarded(c).principal !== undefined) return;
-  const key = keyText(c);
+  const key = keyText(c, keys);
   if (key === undefined || keys.find(sha256Of(key)) === undefined) throw unauthorized(key, "predict");
 }
 
@@ -65,7 +65,7 @@ export function isStillOpen(c: Context): boolean {
   if (keys === undefined) return (c.get(ASKS_FOR_KEY) as (() => boolean) | undefined)?.() !== true;
   const verified = forwarded(c).principal;
   if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
-  const key = keyText(c);
+  const key = keyText(c, keys);
   return key === undefined || keys.find(sha256Of(key)) !== undefined;
 }
 
@@ -109,7 +109,7 @@ export function callerOf(c: Context, keys: Keys): { by: string | null; by_name?:
 
 /** Who makes the request; undefined without a known key or token. */
 export function principalOf(c: Context, keys: Keys): Principal | undefined {
-  const key = keyText(c);
+  const key = keyText(c, keys);
   return forwarded(c).principal ?? (key === undefined ? undefined : keys.find(sha256Of(key)));
 }
 
@@ -118,9 +118,9 @@ export function senderOf(c: Context, keys: Keys): string {
   return askedBy(c, keys) ?? forwarded(c).client ?? "";
 }
 
-/** The text of the request's key, or of its session. */
-export function keyText(c: Context): string | undefined {
+/** The text of the request's key, or of its session; of several sessions one that `keys` know. */
+export function keyText(c: Context, keys?: Keys): string | undefined {
   const headers: KeyHeaders = {};
   for (const name of KEY_HEADERS) headers[name] = c.req.header(name);
-  return keyOf(headers);
+  return keyOf(headers, (text) => keys?.find(sha256Of(text)) !== undefined);
 }

@@ -42,6 +42,7 @@ const PRESIGNED = /[?&]x-amz-signature=/i;
 
 export class Authorization {
   private readonly options: AuthorizationOptions;
+  private readonly isKnown = (text: string) => this.options.findKey(sha256Of(text)) !== undefined;
   private readonly limits: RateLimits;
   private readonly usedSignatures: UsedSignatures;
   private readonly tokens = new WaitingTokens();
@@ -144,7 +145,7 @@ export class Authorization {
   isStranger(request: IncomingMessage): boolean {
     // A preflight has no signature, so nobody needs more than the response of every other address.
     if (this.isSigned(request)) return request.method === "OPTIONS";
-    const key = presented(request.headers);
+    const key = presented(request.headers, this.isKnown);
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return false;
     return !this.hasKey(request);
@@ -162,7 +163,7 @@ export class Authorization {
 
   /** The principal of the key that the request presents; undefined if it presents none that is known. */
   keyPrincipal({ headers }: IncomingMessage): Principal | undefined {
-    const key = presented(headers);
+    const key = presented(headers, this.isKnown);
     return key === undefined ? undefined : this.options.findKey(sha256Of(key));
   }
 
@@ -170,7 +171,7 @@ export class Authorization {
   isStillOpen(request: IncomingMessage): boolean {
     // A key that came with the signature did not admit the request.
     if (this.isSigned(request)) return true;
-    const key = presented(request.headers);
+    const key = presented(request.headers, this.isKnown);
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return this.options.jwt.isCurrent(key);
     return this.options.findKey(sha256Of(key)) !== undefined;
@@ -231,8 +232,11 @@ export function refusal({ headers }: IncomingMessage): ServiceError {
   return unauthorized(presented(headers), "predict");
 }
 
-function presented(headers: IncomingMessage["headers"]): string | undefined {
-  return keyOf(headers as KeyHeaders);
+function presented(
+  headers: IncomingMessage["headers"],
+  isKnown: (text: string) => boolean = () => false,
+): string | undefined {
+  return keyOf(headers as KeyHeaders, isKnown);
 }
 
 /** Whether the text has the form of a token. Quern's keys contain no dots. */

@@ -1,7 +1,7 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
-import { tokenAfter } from "../listing/listing-page.ts";
+import { assertBelow, tokenAfter } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -53,6 +53,7 @@ export class AzureStore implements ObjectStore {
         .catch((error: RestError) => {
           throw toStoreError(error, prefix, identity, "read");
         });
+      assertBelow(prefix, page.objects);
       // Azure cannot list from a name on: earlier names are listed again and dropped.
       const behind = page.objects.filter(
         ({ key }) => last === undefined || Buffer.compare(Buffer.from(key), last) > 0,

@@ -4,7 +4,13 @@
  */
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
-import { checkedToken, type ListingPage, readEntries, tokenAfter } from "../listing/listing-page.ts";
+import {
+  assertBelow,
+  checkedToken,
+  type ListingPage,
+  readEntries,
+  tokenAfter,
+} from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -57,6 +63,7 @@ export class GcsStore implements ObjectStore {
       signal?.throwIfAborted();
       const asked = { address: `storage/v1/b/${bucket}/o?${query}`, path: prefix, access: "read" } as const;
       const page = await this.client.ask(asked, pageOf, (cause) => noBucket(prefix, cause));
+      assertBelow(prefix, page.objects);
       // `startOffset` is inclusive.
       const behind = page.objects.filter(({ key }) => key !== last);
       yield behind.map(({ key, bytes }) => ({ path: `gs://${bucket}/${key}`, bytes }));

@@ -5,7 +5,7 @@
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { s3Sdk } from "../aws-sdk.ts";
-import { type ListingPage, tokenAfter } from "../listing/listing-page.ts";
+import { assertBelow, type ListingPage, tokenAfter } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -55,6 +55,7 @@ export class S3Store implements ObjectStore {
       for (let token: string | undefined; coming !== undefined; ) {
         const page: ListingPage = await coming;
         const { objects } = page;
+        assertBelow(prefix, objects);
         token = tokenAfter(token, page, prefix);
         coming = token === undefined ? undefined : this.page(bucket, key, { token }, abort.signal);
         coming?.catch(() => {});

@@ -5,6 +5,7 @@ import {
   STORE_PAGE_KEYS_CHARACTERS_MAX,
   STORE_TOKEN_CHARACTERS_MAX,
 } from "../../contracts/limits/stores.ts";
+import { bucketAndKey } from "../store-path.ts";
 import { LISTING_SLICES } from "./listing-slices.ts";
 
 export interface ListedKey {
@@ -51,6 +52,19 @@ export function tokenAfter(
   const cure = "check its software, or copy the files to another store";
   const message = `the store of ${path} continues its listing at the same place again, so it would never end; ${cure}`;
   throw new ServiceError("invalid_request", message);
+}
+
+/** Throws if a store lists what was not asked for: a job would take what its submission did not name. */
+export function assertBelow(prefix: string, objects: readonly ListedKey[]): void {
+  const { key: beginning } = bucketAndKey(prefix);
+  const other = objects.find(({ key }) => !key.startsWith(beginning));
+  if (other === undefined) return;
+  const cure = "check its software, or copy the files to another store";
+  const name = JSON.stringify(other.key.slice(0, 200));
+  throw new ServiceError(
+    "invalid_request",
+    `the store lists ${name}, which does not begin as ${prefix} does; ${cure}`,
+  );
 }
 
 /** The token of the next page, as the store wrote it. Throws if it is longer than any store's. */

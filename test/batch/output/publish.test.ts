@@ -1,6 +1,6 @@
 /** The end of an output whose store lists without an end: the manifest counts, the rest is left. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,8 @@ import { STORE_UPLOAD_PAGES_MAX } from "../../../src/contracts/limits/stores.ts"
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { SERVER_PREFIX, ServerStore } from "../../../src/object-store/backends/server-store.ts";
+import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import { PatientStore } from "../../../src/object-store/patient-store.ts";
 import { type AnsweringStores, answeringStores } from "../../harness/answering-stores.ts";
 
@@ -116,4 +118,29 @@ it("ends at once if the server stops", async () => {
   await published(stopping.signal);
   expect(lines).toEqual([expect.stringContaining("the server stops")]);
   expect(gets).toBeLessThan(25);
+});
+
+it("replaces the manifest of a server whose files were restored, and no other store's", async () => {
+  const places = join(realpathSync(directory), "outputs");
+  const files = new FileStore([{ path: realpathSync(directory), isReadOnly: false }], directory, undefined);
+  const stored = { server: new ServerStore(files, places), file: files };
+  const prefixes = { server: `${SERVER_PREFIX}job/`, file: `file://${places}/job/` };
+  for (const kind of ["server", "file"] as const) {
+    await db.run("DELETE FROM job_outputs");
+    await insertOutput(db, { job_id: "job", prefix: prefixes[kind], compression: "none" });
+    const deps = { db, patient: () => stored[kind], reach: () => {}, jobLog: () => {} };
+    const publish = async (round: number) => {
+      const job = { ...JOB, round };
+      await publishOutput(deps, { job, output: (await findOutput(db, "job"))!, status: "status_succeeded" });
+    };
+    await publish(1);
+    const manifest = join(places, "job", "manifest.json");
+    const copy = `${manifest}.copy`;
+    writeFileSync(copy, `${readFileSync(manifest, "utf8")} `);
+    renameSync(copy, manifest);
+    if (kind === "server") await publish(2);
+    else await expect(publish(2)).rejects.toMatchObject({ code: "output_conflict" });
+    expect((await findOutput(db, "job"))!.manifest_round).toBe(kind === "server" ? 2 : 1);
+    rmSync(places, { recursive: true });
+  }
 });

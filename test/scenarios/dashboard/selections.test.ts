@@ -2,6 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CHANGED_AT_ONCE } from "../../../src/contracts/limits/responses.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
 
@@ -72,6 +73,8 @@ const messages = async (queue: string, query = "") => {
 };
 const bodies = async (queue: string) => (await messages(queue)).map(({ body }) => body).sort();
 const status = async (api: string, id: string) => (await server.job(api, id)).status.replace("status_", "");
+
+const IN_PROGRESS = ["status_enqueuing", "status_running"];
 
 describe("a selection of jobs", () => {
   it("is counted, and stops exactly the jobs that it had, however many come later", async () => {
@@ -250,5 +253,29 @@ describe("a selection on a server with keys", () => {
     const audit = server.cli(["audit"]).out;
     expect(audit).toContain("stop: 1 of 1 jobs changed, 0 skipped");
     expect(audit).not.toContain("POST /-/selections 201");
+  });
+
+  it("is left by a key that is revoked in the middle of an action", async () => {
+    const headers = { authorization: `Bearer ${admin()}`, connection: "close" };
+    const job = { workers: 1, item_list: { items: [{ waits: true }], batch_size: 1 } };
+    const stopped = async () => {
+      const response = await server.fetch("/-/jobs?api=two&status=status_stopped&limit=1", { headers });
+      return ((await response.json()) as { count: number }).count;
+    };
+    const first = await stopped();
+    for (let n = 0; n < 100; n++) await post("/two", job);
+    const made = server.cli(["keys", "create", "--scope", "submit", "--api", "two", "-o", "json"]).out;
+    const { key, id } = JSON.parse(made) as { key: string; id: string };
+    const selection = await select({ jobs: { api: "two", status: IN_PROGRESS } }, key);
+    const stopping = act(selection, "stop", key);
+    await eventually("it has begun", async () => (await stopped()) > first);
+    await server.fetch(`/-/keys/${id}`, { method: "DELETE", headers });
+    const before = await stopped();
+    expect(await stopping).toMatchObject({ status: 401, code: "unauthorized" });
+    const after = await stopped();
+    // Those that had begun: one each at a time.
+    expect(after).toBeLessThanOrEqual(before + CHANGED_AT_ONCE);
+    const rest = await act(await select({ jobs: { api: "two", status: IN_PROGRESS } }), "stop");
+    expect(rest).toMatchObject({ changed: selection.count - (after - first) });
   });
 });
