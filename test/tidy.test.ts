@@ -194,6 +194,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   explain: [],
   "explain/api": ["explain"],
   "explain/job": ["explain"],
+  "explain/past": ["explain"],
   gateway: ["gateway/answers", "gateway/connections", "gateway/door", "gateway/replicas"],
   "gateway/answers": ["gateway/connections"],
   "gateway/connections": [],

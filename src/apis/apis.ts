@@ -24,13 +24,8 @@ import { DeployedRoutes } from "./deployed-routes.ts";
 import { exportVersion } from "./export-api.ts";
 import { currentOrFormer, formerVersion } from "./former-versions.ts";
 import type { RoutePublisher } from "./publish-routes.ts";
-import {
-  allCurrent,
-  deleteApi,
-  type InTransaction,
-  renewPredictorId,
-  saveVersion,
-} from "./records/api-rows.ts";
+import { allCurrent, deleteApi, type InTransaction, renewPredictorId } from "./records/api-rows.ts";
+import { saveVersion } from "./records/save-version.ts";
 import type { ReplicasOwner } from "./replicas/replica-outcomes.ts";
 import type { Replicas } from "./replicas/replicas.ts";
 
@@ -188,7 +183,9 @@ export class Apis implements Service, ReplicasOwner {
     const current = await this.deployed.version(name);
     assertOwn(name, "rolled back");
     const former = await formerVersion(this.deps.db, current, apiId);
-    await this.deps.db.transaction((tx) => saveVersion(tx, { ...former, deployed_time: timestamp() }));
+    await this.deps.db.transaction((tx) =>
+      saveVersion(tx, { ...former, deployed_time: timestamp() }, "rolled_back"),
+    );
     await this.routes.publish();
     inBackground(this.deps.replicas.reconcile());
     return former.api_id;

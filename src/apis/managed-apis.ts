@@ -8,7 +8,8 @@ import type { Apis } from "./apis.ts";
 import { conflictOf, endpointOf } from "./config/endpoints.ts";
 import type { DeployableConfig } from "./config/parse-config.ts";
 import { isManaged } from "./managed-name.ts";
-import { allCurrent, currentVersion, identityOf, saveVersion } from "./records/api-rows.ts";
+import { allCurrent, currentVersion, identityOf } from "./records/api-rows.ts";
+import { saveVersion } from "./records/save-version.ts";
 
 export interface Placement {
   /** It contains a dot, which names in configuration files cannot. */

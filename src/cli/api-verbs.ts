@@ -16,8 +16,9 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
   program
     .command("explain <api> [job]")
     .description("say why an API is slow, a job is stuck or a rollout is not done, and what to do")
-    .action((api, job) =>
-      run(async (context) => (await import("./dashboard/explain.ts")).explain(context, api, job)),
+    .option("--at <time>", "say what differed at a time of the last two weeks, such as 14:05 or 30m (ago)")
+    .action((api, job, options) =>
+      run(async (context) => (await import("./dashboard/explain.ts")).explain(context, api, job, options)),
     );
   program
     .command("predict [api] [file]")

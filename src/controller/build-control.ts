@@ -23,6 +23,7 @@ import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
+import { RecentPasts } from "../control/explain/past-facts.ts";
 import type { TrafficSamples } from "../control/explain/traffic-samples.ts";
 import { ReadsInTurn } from "../control/requests/reads-in-turn.ts";
 import {
@@ -89,6 +90,7 @@ export function buildControl(
   },
 ): RequestListener {
   const { dataDir, controlListen, machine } = options;
+  const series = { db, recorder: rooms.recorder };
   const app = controlApp({
     log,
     version: version(),
@@ -118,7 +120,8 @@ export function buildControl(
     }),
     loop: new LoopDelayMeter({ isBusy: () => rooms.jobs.isBusy }),
     queues: new Queues(db),
-    series: { db, recorder: rooms.recorder },
+    series,
+    pasts: new RecentPasts(series),
     submitPriorityMax: options.submitPriorityMax,
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),

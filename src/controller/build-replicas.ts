@@ -5,10 +5,12 @@ import { RoutePublisher } from "../apis/publish-routes.ts";
 import { type ApiVersion, hasPredictor, readDeployed } from "../apis/records/api-rows.ts";
 import { Replicas } from "../apis/replicas/replicas.ts";
 import { computeOf, initOf, lifetimeOf, memoryLimitOf, startWorker } from "../apis/replicas/start-worker.ts";
+import { wallMs } from "../base/clock.ts";
 import { apiLogDirectory, routesFile } from "../contracts/data-layout.ts";
 import type { CapabilityRoute, RefusedRoute } from "../contracts/routes.ts";
 import { deleteWorker, type WorkerRecord } from "../database/worker-rows.ts";
 import { appendLogLine } from "../observe/log-files.ts";
+import { noteReplicaEnd } from "../series/change-rows.ts";
 import type { ControllerOptions, Infrastructure } from "./infrastructure.ts";
 
 /** `orphans` are the replicas that a former controller started. */
@@ -86,6 +88,11 @@ export function buildReplicas(
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),
+    // Without it an explanation of that time lacks this cause, and nothing else does.
+    noteEnd: (name: string, how: string) =>
+      noteReplicaEnd(workerDeps.db, name, how, wallMs() / 1000).catch((err: Error) =>
+        log.warn({ event: "series_not_saved", api: name, err }, "the end of a replica was not recorded"),
+      ),
   };
   return new Replicas(
     deps,

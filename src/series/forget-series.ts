@@ -5,6 +5,8 @@ import type { Statements } from "../database/database.ts";
 export async function forgetApiSeries(tx: Statements, api: string): Promise<void> {
   await tx.run("DELETE FROM series_requests WHERE api_name = ?", [api]);
   await tx.run("DELETE FROM series_levels WHERE api_name = ?", [api]);
+  await tx.run("DELETE FROM series_rejections WHERE api_name = ?", [api]);
+  await tx.run("DELETE FROM api_changes WHERE api_name = ?", [api]);
   await tx.run("DELETE FROM series_batches WHERE api_name = ? AND job_id = ''", [api]);
 }
 

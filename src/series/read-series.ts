@@ -41,6 +41,7 @@ const PERCENTILES: Partial<Record<SeriesMetric, readonly [columns: readonly stri
 const COUNTS: Partial<Record<SeriesMetric, string>> = {
   requests: "requests",
   errors: "errors",
+  rejected: "rejected",
   batches: "succeeded",
   failed_batches: "failed",
 };
@@ -62,6 +63,7 @@ export async function readSeries(deps: SeriesDeps, query: SeriesQuery, nowS: num
     ? await readLevels(deps, subject, window, nowS)
     : undefined;
   counted.add(await requestRows(deps, subject, metrics, window));
+  counted.add(await rejectionRows(deps, subject, metrics, window));
   counted.add(await batchRows(deps, subject, metrics, window));
   const valuesOf = (metric: SeriesMetric): Pick<SeriesValues, "values" | "total"> => {
     const [level, shares, count] = [LEVELS[metric], PERCENTILES[metric], COUNTS[metric]];
@@ -128,6 +130,21 @@ async function requestRows(
   if (jobId !== "" || columns.length === 0) return [];
   const { select, where } = sumsIn(window, columns);
   return db.all<CountRow>(`${select} FROM series_requests WHERE api_name = ? AND ${where}`, [api]);
+}
+
+async function rejectionRows(
+  { db }: SeriesDeps,
+  { api, jobId }: Subject,
+  metrics: readonly SeriesMetric[],
+  { startS, endS, stepS }: Window,
+): Promise<CountRow[]> {
+  if (jobId !== "" || !metrics.includes("rejected")) return [];
+  const minutesOnly = stepS < HOUR_S ? "AND step_s = 60" : "";
+  return db.all<CountRow>(
+    `SELECT (at_s / ${stepS}) * ${stepS} AS start_s, SUM(requests) AS rejected FROM series_rejections
+     WHERE api_name = ? AND at_s >= ${startS} AND at_s < ${endS} ${minutesOnly} GROUP BY start_s`,
+    [api],
+  );
 }
 
 /** With what the jobs have counted since the last minute ended. */

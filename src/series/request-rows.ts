@@ -2,6 +2,7 @@
 import { bucketsSince, emptyTally, type Tally } from "../contracts/reports.ts";
 import type { Statements } from "../database/database.ts";
 import { DURATION_COLUMNS, WAIT_COLUMNS } from "./buckets.ts";
+import { addRejections, joined, type Rejections, rejectedSince } from "./rejection-rows.ts";
 import { minuteOf } from "./steps.ts";
 
 export const REQUEST_COUNTS = ["requests", "errors", ...DURATION_COLUMNS, ...WAIT_COLUMNS];
@@ -24,18 +25,26 @@ export interface Grown {
 export async function addRequests(tx: Statements, grown: readonly Grown[], nowS: number): Promise<void> {
   const counts = grown.flatMap((one) => {
     const each = countsOf(one);
-    return each.some((count) => count > 0) ? [{ api: one.api, each }] : [];
+    const rejected = rejectedSince(one.now.rejected, one.before?.rejected ?? {});
+    return each.some((count) => count > 0) || rejected !== undefined
+      ? [{ api: one.api, each, rejected }]
+      : [];
   });
   if (counts.length === 0) return;
   const rows = await tx.all<{ name: string }>("SELECT name FROM apis");
   const deployed = new Set(rows.map(({ name }) => name));
   const sums = REQUEST_COUNTS.map(() => 0);
-  for (const { api, each } of counts) {
+  let allRejected: Rejections = {};
+  for (const { api, each, rejected } of counts) {
     if (!deployed.has(api)) continue;
     for (const [at, count] of each.entries()) sums[at]! += count;
     await tx.run(ADD, [api, minuteOf(nowS), ...each]);
+    if (rejected === undefined) continue;
+    await addRejections(tx, api, rejected, nowS);
+    allRejected = joined(allRejected, rejected);
   }
   if (sums.some((count) => count > 0)) await tx.run(ADD, ["", minuteOf(nowS), ...sums]);
+  await addRejections(tx, "", allRejected, nowS);
 }
 
 /** In the order of the columns. */

@@ -25,6 +25,11 @@ const TABLES: readonly Table[] = [
   },
   { name: "series_levels", key: ["api_name"], roll: rollLevels },
   {
+    name: "series_rejections",
+    key: ["api_name", "code"],
+    roll: rollSums("series_rejections", ["api_name", "code"], ["requests"]),
+  },
+  {
     name: "series_batches",
     key: ["api_name", "job_id"],
     roll: rollSums("series_batches", ["api_name", "job_id"], ["succeeded", "failed"]),
@@ -39,6 +44,9 @@ export async function pruneSeries(db: Database, nowS: number, isStopped: () => b
     while (!isStopped() && (await rollOldest(db, table, minutesFrom(nowS))));
     while (!isStopped() && (await deleteSome(db, table, nowS - HOURS_KEPT_S)) > 0);
   }
+  const old = `SELECT api_name, at_s, kind FROM api_changes WHERE at_s < ? LIMIT ${SERIES_DELETED_AT_ONCE}`;
+  const sql = `DELETE FROM api_changes WHERE (api_name, at_s, kind) IN (${old})`;
+  while (!isStopped() && (await db.run(sql, [nowS - HOURS_KEPT_S])) > 0);
 }
 
 /** Rolls up some series of the oldest hour. False if no minute is old enough. */

@@ -97,8 +97,8 @@ function stepOf(text: string): number {
   throw invalid(`step must be one of ${SERIES_STEPS_S.join(", ")} seconds (got ${quotedBeginning(text)})`);
 }
 
-/** Unix seconds. A duration is so long before now. */
-function moment(name: string, text: string, nowS: number): number {
+/** Unix seconds. A duration is so long before now. Throws `invalid_request`. */
+export function moment(name: string, text: string, nowS: number): number {
   if (DURATION_PATTERN.test(text)) return nowS - parseDurationMs(text)! / 1000;
   const seconds = /^[\d.]+$/.test(text) ? Number(text) : Date.parse(text) / 1000;
   if (MOMENT.test(text) && Number.isFinite(seconds)) return seconds;

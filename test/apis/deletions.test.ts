@@ -3,7 +3,8 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, it } from "vitest";
 import { Apis, type ApisDeps } from "../../src/apis/apis.ts";
-import { type AnyVersion, saveVersion } from "../../src/apis/records/api-rows.ts";
+import type { AnyVersion } from "../../src/apis/records/api-rows.ts";
+import { saveVersion } from "../../src/apis/records/save-version.ts";
 import { apiLogDirectory } from "../../src/contracts/data-layout.ts";
 import { temporaryDatabase } from "../harness/temporary-database.ts";
 

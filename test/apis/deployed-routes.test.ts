@@ -2,7 +2,8 @@
 import { beforeAll, expect, it } from "vitest";
 import type { ApiReader } from "../../src/apis/api-reader.ts";
 import { DeployedRoutes, type DeployedRoutesDeps } from "../../src/apis/deployed-routes.ts";
-import { type AnyVersion, readDeployed, saveVersion } from "../../src/apis/records/api-rows.ts";
+import { type AnyVersion, readDeployed } from "../../src/apis/records/api-rows.ts";
+import { saveVersion } from "../../src/apis/records/save-version.ts";
 import type { Database } from "../../src/database/database.ts";
 import { temporaryDatabase } from "../harness/temporary-database.ts";
 import { countTurns } from "../harness/turns.ts";

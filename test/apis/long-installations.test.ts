@@ -1,7 +1,8 @@
 /** What is said about an API whose packages are being installed for long. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ApiReader } from "../../src/apis/api-reader.ts";
-import { type AnyVersion, saveVersion } from "../../src/apis/records/api-rows.ts";
+import type { AnyVersion } from "../../src/apis/records/api-rows.ts";
+import { saveVersion } from "../../src/apis/records/save-version.ts";
 import type { Replicas } from "../../src/apis/replicas/replicas.ts";
 import { INSTALLATION_LONG_MS } from "../../src/contracts/limits/configuration.ts";
 import { type TemporaryDatabase, temporaryDatabase } from "../harness/temporary-database.ts";

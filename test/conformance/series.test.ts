@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addReport } from "../../src/apis/records/api-metrics.ts";
 import { deleteApi } from "../../src/apis/records/api-rows.ts";
+import { newUlid } from "../../src/base/ids.ts";
 import { forgetJob, forgottenBefore } from "../../src/batch/end/forget-job.ts";
 import { endCounted } from "../../src/batch/end/job-durations.ts";
 import { NewRounds } from "../../src/batch/end/new-round.ts";
+import { begunJobs } from "../../src/batch/listing/begun-jobs.ts";
 import { setClosing } from "../../src/batch/records/job-moves.ts";
 import { insertJob } from "../../src/batch/records/job-rows.ts";
 import { addSettled, claimJob, setRunning } from "../../src/batch/records/owned-job.ts";
@@ -18,8 +20,10 @@ import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
 import { SERIES_STEP } from "../../src/database/schema/series-step.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { countBatches } from "../../src/series/batch-rows.ts";
+import { changesIn, noteReplicaEnd, noteVersion } from "../../src/series/change-rows.ts";
 import { newestLevels, saveLevels } from "../../src/series/level-rows.ts";
 import { rowOf, UNKNOWN } from "../../src/series/levels.ts";
+import { pastSteps } from "../../src/series/past-steps.ts";
 import { readSeries } from "../../src/series/read-series.ts";
 import { pruneSeries } from "../../src/series/retention.ts";
 import { isPostgresInstalled, startPostgres } from "../harness/postgres.ts";
@@ -218,6 +222,77 @@ describe.each([
     expect((await newestLevels(db)).get("old")).toMatchObject({ at_s: NOON_S + HOUR_S, in_flight: 4 });
     const { metrics } = await read({ api: "old", metrics: ["replicas"], from: lateS - HOUR_S }, lateS);
     expect(new Set(metrics[0]!.values)).toEqual(new Set([4]));
+  });
+
+  it.runIf(isHere)("count refused requests by code, by the hour after a day", async () => {
+    await deploy("closed");
+    const refused = (counts: Record<string, number>, timeS: number) => {
+      const tally = { ...emptyTally(), answers: { "4xx": 1 }, rejected: counts };
+      const apis = [{ name: "closed", tally, in_flight: 0, waiting: 0 }];
+      const text = JSON.stringify(apis.map((api) => [api.name, api.tally]));
+      return addReport(db, { gateway: "g9", apis }, text, new Date(timeS * 1000));
+    };
+    await refused({ rate_limited: 2 }, minute(200));
+    for (const times of [1, 2]) await refused({ rate_limited: 5, queue_full: 1 }, minute(201) + times);
+    const window = { startS: minute(180), endS: minute(240), stepS: 60 };
+    const steps = await pastSteps({ db, recorder }, "closed", window, minute(230));
+    expect(steps).toHaveLength(51);
+    expect(steps[20]).toMatchObject({ startS: minute(200), requests: 1, rejected: { rate_limited: 2 } });
+    expect(steps[21]).toMatchObject({ rejected: { rate_limited: 3, queue_full: 1 }, requests: 0 });
+    const asked = { metrics: ["rejected"], from: minute(180) };
+    for (const whose of [{ api: "closed" }, {}])
+      expect((await read({ ...asked, ...whose }, minute(230))).totals).toEqual({ rejected: 6 });
+    const laterS = minute(240) + DAY_S + HOUR_S;
+    await pruneSeries(db, laterS, () => false);
+    const hours = { startS: minute(180), endS: minute(240), stepS: HOUR_S };
+    expect(await pastSteps({ db, recorder }, "closed", hours, laterS)).toMatchObject([
+      { startS: minute(180), requests: 1, rejected: { rate_limited: 5, queue_full: 1 } },
+    ]);
+  });
+
+  it.runIf(isHere)(
+    "keep what changed for two weeks: versions, and the ends of replicas by the minute",
+    async () => {
+      await deploy("moved");
+      const version = (id: string, former: string | undefined, at: number) =>
+        db.transaction((tx) => noteVersion(tx, { api: "moved", id, former }, "deployed", minute(at) + 7));
+      await version("v1", undefined, 0);
+      await version("v1", "v1", 1);
+      await version("v2", "v1", 2);
+      for (const how of ["exited with code 1", "ran out of memory"])
+        await noteReplicaEnd(db, "moved", how, minute(3) + 20);
+      await noteReplicaEnd(db, "nobody", "exited with code 1", minute(3));
+      const span = { fromS: minute(0), toS: minute(60) };
+      expect(await changesIn(db, "moved", span)).toEqual([
+        { at_s: minute(0) + 7, kind: "deployed", times: 1, detail: "v1", former: null },
+        { at_s: minute(2) + 7, kind: "deployed", times: 1, detail: "v2", former: "v1" },
+        { at_s: minute(3), kind: "replica_ended", times: 2, detail: "ran out of memory", former: null },
+      ]);
+      expect(await changesIn(db, "moved", { fromS: minute(2), toS: minute(3) })).toHaveLength(1);
+      expect(await changesIn(db, "nobody", span)).toEqual([]);
+      await pruneSeries(db, minute(2) + 14 * DAY_S, () => false);
+      expect(await changesIn(db, "moved", span)).toHaveLength(2);
+      await deleteApi(db, "moved");
+      expect(await changesIn(db, "moved", span)).toEqual([]);
+    },
+  );
+
+  it.runIf(isHere)("finds the jobs that began in a while", async () => {
+    const nowMs = (NOON_S + 3 * HOUR_S) * 1000;
+    const begins = async (name: string, madeMs: number, startMs: number) => {
+      const id = newUlid(madeMs);
+      await newJob(id, name);
+      await db.run("UPDATE jobs SET start_time = ? WHERE job_id = ?", [new Date(startMs).toISOString(), id]);
+      return id;
+    };
+    const waited = await begins("far", nowMs - HOUR_S * 1000, nowMs + 2);
+    const soon = await begins("near", nowMs - 1, nowMs + 1);
+    await begins("near", nowMs - 1, nowMs - 1);
+    await begins("near", nowMs, nowMs + 60_000);
+    expect(await begunJobs(db, nowMs, nowMs + 60_000)).toMatchObject([
+      { job_id: soon, api_name: "near", workers: 1, end_time: null },
+      { job_id: waited, api_name: "far" },
+    ]);
   });
 
   it.runIf(isHere)("go with their API, and leave the sum of all", async () => {

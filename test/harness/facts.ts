@@ -47,7 +47,14 @@ function count(histogram: Tally["wait"], seconds: number): void {
 
 export const API: ApiFacts = {
   ...{ name: "x", kind: "RealtimeAPI", status: "live", unreadable: undefined, server: SERVER },
-  ...{ compute: COMPUTE, rollout: ROLLOUT, traffic: TRAFFIC, jobs: undefined, targets: [] },
+  ...{
+    compute: COMPUTE,
+    rollout: ROLLOUT,
+    traffic: TRAFFIC,
+    jobs: undefined,
+    targets: [],
+    wasSlow: undefined,
+  },
 };
 
 export const JOB_WORKER: JobWorkerFacts = {

@@ -5,7 +5,8 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { identityOf, saveVersion } from "../../src/apis/records/api-rows.ts";
+import { identityOf } from "../../src/apis/records/api-rows.ts";
+import { saveVersion } from "../../src/apis/records/save-version.ts";
 import { apiSchema } from "../../src/contracts/config/apis.ts";
 import { LISTS_OF_A_KEY_MAX } from "../../src/contracts/limits/responses.ts";
 

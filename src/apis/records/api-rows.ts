@@ -1,6 +1,5 @@
 /** The database rows of APIs and their versions. A version is kept as long as a job may need it. */
 import { createHash } from "node:crypto";
-import { notBefore } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
 import { parseExact, stringifyWithRaw } from "../../base/json/exact.ts";
 import { TimeSlices } from "../../base/loop/turns.ts";
@@ -54,35 +53,6 @@ export function identityOf(
       .digest("hex")
       .slice(0, 24);
   return { api_id: hash(config), predictor_id: hash({ name, kind, predictor, compute, monitoring }) };
-}
-
-export async function saveVersion(tx: Statements, version: AnyVersion): Promise<void> {
-  const { name, api_id, predictor_id, project_id, config, configText, submitted } = version;
-  // The history is sorted by these times, so the latest deployment must have the newest time even if the clock was
-  // changed.
-  const newest = await first<{ time: string | null }>(
-    tx,
-    "SELECT max(deployed_time) AS time FROM api_versions WHERE name = ?",
-    [name],
-  );
-  const deployed_time = notBefore(version.deployed_time, newest?.time ?? undefined);
-  await tx.run(
-    `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time, spec_json = excluded.spec_json`,
-    [
-      name,
-      api_id,
-      predictor_id,
-      JSON.stringify({ config, configText, submitted }),
-      project_id,
-      deployed_time,
-    ],
-  );
-  await tx.run(
-    `INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, ?, ?, ?)
-     ON CONFLICT (name) DO UPDATE SET api_id = excluded.api_id, deployed_time = excluded.deployed_time`,
-    [name, config.kind, api_id, deployed_time],
-  );
 }
 
 export interface UnreadableApi extends Pick<ApiVersion, "name" | "api_id" | "deployed_time"> {

@@ -1,5 +1,5 @@
 /** What follows if a replica becomes ready, cannot be set up, or ends: for its group, for the log, for the routes. */
-import { contain } from "../../base/boundary.ts";
+import { contain, inBackground } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { START_TIMEOUT } from "../../engine/lifetime.ts";
@@ -19,6 +19,8 @@ export interface ReplicaOutcomesDeps {
   forget: (workerId: string) => Promise<void>;
   /** Writes a line of the server to the API's log. */
   apiLog: (name: string, line: string) => void;
+  /** Records that a replica that served ended unexpectedly, and how. */
+  noteEnd: (name: string, how: string) => Promise<void>;
 }
 
 /** Receives the events of replicas. */
@@ -142,6 +144,8 @@ export class ReplicaOutcomes {
     if (!replica.isLeaving) {
       group.lastExit = describeExit(exit);
       this.logEnd(replica, exit);
+      if (wasServing && !this.loop.isStopped)
+        inBackground(this.deps.noteEnd(replica.api_name, group.lastExit));
     }
     this.countDeathInStart(group, replica, exit);
     this.changed();

@@ -2,6 +2,7 @@
 import type { JobStatus } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import type { JobRow } from "../records/job-rows.ts";
+import { type BegunJob, begunJobs } from "./begun-jobs.ts";
 import { allIds, jobsByIds, pageOfIds } from "./find-jobs.ts";
 import type { JobFilter } from "./job-filter.ts";
 import {
@@ -49,6 +50,11 @@ export class FoundJobs {
 
   endedBadly(since: string, most: number): Promise<EndedBadly[]> {
     return endedBadly(this.db, since, most);
+  }
+
+  /** Those that started in a while. */
+  begun(fromMs: number, toMs: number): Promise<BegunJob[]> {
+    return begunJobs(this.db, fromMs, toMs);
   }
 
   pausedApis(): Promise<Map<string, string>> {

@@ -23,6 +23,9 @@ export const CAUSES = [
   ...["starved", "straggler", "batches_fail", "attempts_fail", "batches_time_out", "out_of_memory"],
   ...["workers_die", "timeout_near", "messages_wait", "job_ending"],
   ...["store_forbidden", "bucket_missing", "input_failed", "output_failed", "version_gone", "internal_error"],
+  ...["errors_rose", "latency_rose", "wait_rose", "rejections_rose", "version_changed", "replicas_lost"],
+  ...["replicas_fell", "server_restarted", "requests_rose", "jobs_began", "nothing_changed"],
+  ...["nothing_differed", "nothing_known", "was_slow"],
   ...["job_stopped", "job_timed_out", "job_failed", "job_succeeded", "all_well"],
 ] as const;
 
@@ -41,6 +44,14 @@ export const explanationSchema = z.strictObject({
   job_id: z.string().nullable(),
   summary: z.string(),
   findings: z.array(findingSchema).meta({ description: "the most important one first; never empty" }),
+  past: z
+    .strictObject({
+      at: z.string(),
+      from: z.string().nullable().meta({ description: "when it began to differ; null if nothing did" }),
+      to: z.string().nullable(),
+    })
+    .optional()
+    .meta({ description: "with `at` only. Times in texts are UTC, such as 2026-11-28T14:05Z" }),
 });
 export type Explanation = z.infer<typeof explanationSchema>;
 
@@ -51,9 +62,18 @@ export const EXPLAIN_OPERATIONS: readonly Operation[] = [
     path: "/-/apis/{name}/explain",
     about: "say why an API is slow, fails or does not serve, with the evidence and the cure",
     scope: "view",
-    parameters: [{ name: "name", in: "path", about: "the API's name", schema: text }],
+    parameters: [
+      { name: "name", in: "path", about: "the API's name", schema: text },
+      {
+        name: "at",
+        in: "query",
+        about:
+          "say instead what differed at this time of the last two weeks from the hours before, and what changed just before: a timestamp such as 2026-11-24T14:05:00Z, Unix seconds, or a duration before now such as 30m",
+        schema: text,
+      },
+    ],
     answers: { "application/json": explanationSchema },
-    errors: [...CONTROL_ERRORS, "api_not_found"],
+    errors: [...CONTROL_ERRORS, "invalid_request", "api_not_found"],
   },
   {
     id: "explainJob",

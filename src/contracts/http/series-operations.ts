@@ -7,6 +7,7 @@ import { CONTROL_ERRORS, type Operation, text } from "./operation.ts";
 export const SERIES_METRICS = {
   requests: ["1/s", "responses with status 2xx, 4xx or 5xx"],
   errors: ["1/s", "responses with status 5xx"],
+  rejected: ["1/s", "requests that the gateway itself refused, such as with 401, 429 or 503"],
   latency_p50: ["s", "half of the requests took at most this long"],
   latency_p95: ["s", "95 % of the requests took at most this long"],
   latency_p99: ["s", "99 % of the requests took at most this long"],

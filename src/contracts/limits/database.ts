@@ -55,5 +55,7 @@ export const SERIES_POINTS_DEFAULT = 400;
 export const SERIES_ROLLED_AT_ONCE = 20;
 /** Jobs whose batches go into the series in the same commit: 500 statements, 5 ms. */
 export const SERIES_COUNTED_AT_ONCE = 250;
+/** Changes of an API that an explanation reads: versions and replicas that ended, of some hours. */
+export const CHANGES_READ_MAX = 500;
 /** Old rows of series that one statement deletes. */
 export const SERIES_DELETED_AT_ONCE = 500;

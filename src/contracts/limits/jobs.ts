@@ -176,3 +176,5 @@ export const QUEUES_COUNTED_MAX = 100;
 export const SQS_ANSWER_BYTES_MAX = 256 * 1024;
 /** Entries of an index of jobs that one statement of a list of all APIs looks at: 2 ms. */
 export const JOBS_LISTED_AT_ONCE = 5_000;
+/** Jobs among which an explanation of a time looks for those that began then: 20 ms. */
+export const BEGUN_JOBS_READ_MAX = 5_000;

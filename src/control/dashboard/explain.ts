@@ -1,12 +1,15 @@
 /** `GET /-/apis/NAME/explain` and `GET /API/JOB/explain`: why something is slow, stuck or failing. */
 import { type Context, Hono } from "hono";
+import { wallMs } from "../../base/clock.ts";
 import type { Explanation, Finding } from "../../contracts/http/explain-operations.ts";
 import { hideInText } from "../../contracts/secrets.ts";
 import { explainApi } from "../../explain/api/explain-api.ts";
 import { explainJob } from "../../explain/job/explain-job.ts";
+import { explainPast } from "../../explain/past/explain-past.ts";
 import { apiFacts, knownFacts } from "../explain/api-facts.ts";
 import type { ExplainDeps } from "../explain/explain-deps.ts";
 import { jobFacts } from "../explain/job-facts.ts";
+import { pastFacts } from "../explain/past-facts.ts";
 import { API } from "../jobs/job-rounds.ts";
 import { batchApi, jobIdOf } from "../jobs/jobs.ts";
 import { assertKey } from "../requests/authorization.ts";
@@ -15,7 +18,11 @@ export function explainRoutes(deps: ExplainDeps): Hono {
   const app = new Hono();
   app.get("/-/apis/:name/explain", (c) => {
     const name = c.req.param("name");
-    const explain = async () => explainApi(await apiFacts(deps, name));
+    const at = c.req.query("at");
+    const explain = async () =>
+      at === undefined
+        ? explainApi(await apiFacts(deps, name))
+        : explainPast(await pastFacts(deps, name, at, wallMs() / 1000));
     return respond(c, deps, explain, { api_name: name, job_id: null });
   });
   app.get(`${API}/:job/explain`, (c) => {

@@ -4,6 +4,7 @@ import { type ApiVersion, isSplitter } from "../../apis/records/api-rows.ts";
 import type { ReplicaGroup } from "../../apis/replicas/replica-group.ts";
 import { scalingRules } from "../../apis/replicas/scaling-rules.ts";
 import { computeOf, lifetimeOf, timeoutMsOf } from "../../apis/replicas/start-worker.ts";
+import { wallMs } from "../../base/clock.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "../../explain/api/api-facts.ts";
 import { explainApi } from "../../explain/api/explain-api.ts";
@@ -36,6 +37,7 @@ export async function apiFacts(deps: ExplainDeps, name: string): Promise<ApiFact
     traffic: state.kind === "BatchAPI" ? undefined : facts.traffic,
     jobs: state.kind === "BatchAPI" ? await jobsOf(deps, state) : undefined,
     targets: state.kind === "TrafficSplitter" ? await targetsOf(deps, name) : [],
+    wasSlow: state.kind === "BatchAPI" ? undefined : await deps.pasts.of(name, wallMs() / 1000),
   };
 }
 
@@ -51,6 +53,7 @@ export async function knownFacts(deps: ExplainDeps, name: string): Promise<ApiFa
     traffic: group === undefined ? undefined : await trafficFacts(deps, group.version),
     jobs: undefined,
     targets: [],
+    wasSlow: undefined,
   };
 }
 

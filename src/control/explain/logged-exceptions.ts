@@ -15,25 +15,32 @@ export interface LoggedException {
   count: number;
 }
 
-/** The most frequent first. None if the log is not there. */
-export async function loggedExceptions(directory: string): Promise<LoggedException[]> {
+/** Unix seconds. */
+export interface LoggedTime {
+  fromS: number;
+  toS: number;
+}
+
+/** The most frequent first. None if the log is not there. `time`: only those of it, if the log still has them. */
+export async function loggedExceptions(directory: string, time?: LoggedTime): Promise<LoggedException[]> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const logs = names.filter((name) => /^r-[0-9a-f]+\.log$/.test(name)).map((name) => join(directory, name));
   const dated = await Promise.all(logs.map(async (path) => ({ path, time: await changed(path) })));
   const newest = dated.sort((a, b) => b.time - a.time).slice(0, FILES_READ);
   const counts = new Map<string, number>();
   for (const { path } of newest)
-    for (const text of exceptionsIn(await tailOf(path).catch(() => "")))
+    for (const text of exceptionsIn(await tailOf(path).catch(() => ""), time))
       counts.set(text, (counts.get(text) ?? 0) + 1);
   const counted = [...counts].map(([text, count]) => ({ text, count }));
   return counted.sort((a, b) => b.count - a.count);
 }
 
 /** The last line of each traceback: the first one after it that is not indented. */
-export function exceptionsIn(log: string): string[] {
+export function exceptionsIn(log: string, time?: LoggedTime): string[] {
   const found: string[] = [];
   let isInside = false;
   for (const stamped of log.split("\n")) {
+    if (time !== undefined && !isOf(stamped, time)) continue;
     const line = stamped.replace(STAMP, "");
     if (line.startsWith(TRACEBACK)) isInside = true;
     else if (isInside && line !== "" && !/^\s/.test(line)) {
@@ -42,6 +49,11 @@ export function exceptionsIn(log: string): string[] {
     }
   }
   return found;
+}
+
+function isOf(line: string, { fromS, toS }: LoggedTime): boolean {
+  const timeS = Date.parse(STAMP.exec(line)?.[0].trim() ?? "") / 1000;
+  return timeS >= fromS && timeS < toS;
 }
 
 async function changed(path: string): Promise<number> {

@@ -5,6 +5,7 @@ import { nowMs } from "../format/now.ts";
 import { localTime } from "../format/times.ts";
 import { Scroll } from "../parts/scroll.tsx";
 import { theme } from "../session/theme.ts";
+import { clicks, markOf, tooltip } from "./plot-plugins.ts";
 
 export interface Line {
   label: string;
@@ -20,12 +21,16 @@ export interface PlotProps {
   lines: readonly Line[];
   /** A value as text, also on the axis. */
   format: (value: number) => string;
+  /** What is marked, in Unix seconds. */
+  span?: { fromS: number; toS: number } | undefined;
+  /** A click on a time, in milliseconds. */
+  onTime?: ((timeMs: number) => void) | undefined;
 }
 
 const HEIGHT = 160;
 const TABLE_ROWS_MAX = 200;
 
-export function Plot({ title, times, lines, format }: PlotProps) {
+export function Plot({ title, times, lines, format, span, onTime }: PlotProps) {
   const [isTable, setTable] = useState(false);
   const isEmpty = lines.every(({ values }) => values.every((value) => value === null));
   return (
@@ -48,22 +53,24 @@ export function Plot({ title, times, lines, format }: PlotProps) {
       ) : isEmpty ? (
         <div class="plot-area quiet">nothing was measured in this time</div>
       ) : (
-        <Canvas title={title} times={times} lines={lines} format={format} />
+        <Canvas {...{ title, times, lines, format, span, onTime }} />
       )}
     </figure>
   );
 }
 
-function Canvas({ title, times, lines, format }: PlotProps) {
+function Canvas({ title, times, lines, format, span, onTime }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | undefined>(undefined);
+  const marked = useRef(span);
+  marked.current = span;
   const isDark = theme.value;
   const shape = lines.map(({ label, colour }) => label + colour).join();
   useEffect(() => {
     const element = box.current!;
     const colourOf = (name: string) => getComputedStyle(element).getPropertyValue(`--${name}`).trim();
     plot.current = new UPlot(
-      optionsFor({ lines, format, width: element.clientWidth, colourOf }),
+      optionsFor({ lines, format, width: element.clientWidth, colourOf, marked, onTime }),
       [[...times], ...lines.map(({ values }) => [...values])] as UPlot.AlignedData,
       element,
     );
@@ -80,6 +87,7 @@ function Canvas({ title, times, lines, format }: PlotProps) {
   useEffect(() => {
     plot.current?.setData([[...times], ...lines.map(({ values }) => [...values])] as UPlot.AlignedData);
   }, [times, lines]);
+  useEffect(() => plot.current?.redraw(false), [span?.fromS, span?.toS]);
   return <div class="plot-area" ref={box} role="img" aria-label={`${title}: ${summaryOf(lines, format)}`} />;
 }
 
@@ -98,9 +106,11 @@ interface OptionsNeed {
   format: (value: number) => string;
   width: number;
   colourOf: (name: string) => string;
+  marked: { readonly current: PlotProps["span"] };
+  onTime: PlotProps["onTime"];
 }
 
-function optionsFor({ lines, format, width, colourOf }: OptionsNeed): UPlot.Options {
+function optionsFor({ lines, format, width, colourOf, marked, onTime }: OptionsNeed): UPlot.Options {
   const axis = {
     stroke: colourOf("quiet"),
     grid: { stroke: colourOf("line"), width: 1 },
@@ -128,7 +138,7 @@ function optionsFor({ lines, format, width, colourOf }: OptionsNeed): UPlot.Opti
         spanGaps: false,
       })),
     ],
-    plugins: [tooltip(format, lines)],
+    plugins: [tooltip(format, lines), markOf(marked, colourOf), ...(onTime ? [clicks(onTime)] : [])],
   };
 }
 
@@ -145,32 +155,6 @@ function tickTime(seconds: number): string {
   return isMidnight
     ? date.toLocaleDateString(undefined, { day: "numeric", month: "short" })
     : date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-}
-
-/** The values under the pointer. */
-function tooltip(format: (value: number) => string, lines: readonly Line[]): UPlot.Plugin {
-  const note = document.createElement("div");
-  note.className = "tooltip";
-  note.hidden = true;
-  return {
-    hooks: {
-      init: (plot) => plot.over.append(note),
-      setCursor: (plot) => {
-        const { idx, left = 0 } = plot.cursor;
-        note.hidden = idx === null || idx === undefined || left < 0;
-        if (note.hidden) return;
-        const time = new Date(plot.data[0][idx!]! * 1000).toISOString();
-        const values = lines.map(({ label }, at) => {
-          const value = plot.data[at + 1]![idx!];
-          return `${label} ${value === null || value === undefined ? "–" : format(value)}`;
-        });
-        note.textContent = [localTime(time, nowMs()), ...values].join("\n");
-        const isRight = left > plot.over.clientWidth / 2;
-        note.style.left = isRight ? "" : `${left + 12}px`;
-        note.style.right = isRight ? `${plot.over.clientWidth - left + 12}px` : "";
-      },
-    },
-  };
 }
 
 function Numbers({ times, lines, format }: Omit<PlotProps, "title">) {

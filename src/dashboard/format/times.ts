@@ -57,3 +57,30 @@ export function ago(time: string, nowMs: number): string {
 export function secondsBetween(from: string, to: string | number): number {
   return ((typeof to === "number" ? to : Date.parse(to)) - Date.parse(from)) / 1000;
 }
+
+const UTC_MINUTE = /\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+
+/** The minutes of UTC in a sentence of the server, in local time: `14:05`, and with the day if it is another one. */
+export function localMinutes(text: string, nowMs: number): string {
+  return text.replace(UTC_MINUTE, (time) => {
+    const date = new Date(time);
+    const isToday = date.toDateString() === new Date(nowMs).toDateString();
+    return date.toLocaleString(undefined, {
+      ...(isToday ? {} : { day: "numeric", month: "short" }),
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+    });
+  });
+}
+
+/** `2026-11-28T14:05Z`, as the server takes it. */
+export function utcMinute(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
+}
+
+/** `2026-11-28T15:05` in local time, as a field for times takes it. */
+export function localInput(timeMs: number): string {
+  const offsetMs = new Date(timeMs).getTimezoneOffset() * MINUTE_S * 1000;
+  return new Date(timeMs - offsetMs).toISOString().slice(0, 16);
+}

@@ -1,4 +1,7 @@
 /** What `explain` says: causes with their evidence and what to do, the most important first. */
+import { address, pageUrl } from "../address/address.ts";
+import { nowMs } from "../format/now.ts";
+import { localMinutes } from "../format/times.ts";
 import { useResource } from "../server/use-resource.ts";
 import type { Explanation } from "../shapes.ts";
 import { Command } from "./command.tsx";
@@ -21,40 +24,64 @@ export function Findings({ path, version, isOver = false }: FindingsProps) {
   const explanation = useResource<Explanation>(path, { version, everyMs: isOver ? undefined : REFRESH_MS });
   return (
     <Loaded resource={explanation} lines={1}>
-      {({ summary, findings }) => (
-        <div class="findings">
-          {summary !== findings[0]?.title && (
-            <p class="lead">
-              <Words text={summary} />
-            </p>
-          )}
-          {findings.map(({ cause, severity, title, evidence, cure, command }) => (
-            <article key={cause + title} class={`finding ${severity}`}>
-              <h2>
-                <Status of={WELL.has(cause) ? "ok" : severity}>
-                  <Words text={title} />
-                </Status>
-              </h2>
-              {evidence.length > 0 && (
-                <ul>
-                  {evidence.map((line) => (
-                    <li key={line}>
-                      <Words text={line} />
-                    </li>
-                  ))}
-                </ul>
-              )}
-              {cure !== "" && (
-                <p>
-                  <span class="quiet">What to do: </span>
-                  <Words text={cure} />
-                </p>
-              )}
-              {command && <Command text={command} />}
-            </article>
-          ))}
-        </div>
-      )}
+      {(value) => <FindingList explanation={value} />}
     </Loaded>
+  );
+}
+
+interface FindingListProps {
+  explanation: Explanation;
+  /** The summary stands above the findings, unless it is the only one's title. */
+  hasLead?: boolean;
+}
+
+export function FindingList({ explanation: { summary, findings }, hasLead = true }: FindingListProps) {
+  return (
+    <div class="findings">
+      {hasLead && summary !== findings[0]?.title && (
+        <p class="lead">
+          <Said text={summary} />
+        </p>
+      )}
+      {findings.map((finding) => (
+        <OneFinding key={finding.cause + finding.title} finding={finding} />
+      ))}
+    </div>
+  );
+}
+
+/** A sentence of the server, its times in local time. */
+function Said({ text }: { text: string }) {
+  return <Words text={localMinutes(text, nowMs())} />;
+}
+
+function OneFinding({ finding }: { finding: Explanation["findings"][number] }) {
+  const { cause, severity, title, evidence, cure, command } = finding;
+  const [, at] = (cause === "was_slow" && /--at (\S+)$/.exec(command ?? "")) || [];
+  return (
+    <article class={`finding ${severity}`}>
+      <h2>
+        <Status of={WELL.has(cause) ? "ok" : severity}>
+          <Said text={title} />
+        </Status>
+      </h2>
+      {evidence.length > 0 && (
+        <ul>
+          {evidence.map((line) => (
+            <li key={line}>
+              <Said text={line} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {cure !== "" && (
+        <p>
+          <span class="quiet">What to do: </span>
+          <Words text={cure} />
+        </p>
+      )}
+      {at !== undefined && <a href={pageUrl(address.value.segments, { at })}>Look at that time</a>}
+      {command && <Command text={command} />}
+    </article>
   );
 }

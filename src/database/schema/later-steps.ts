@@ -97,4 +97,15 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     `CREATE INDEX jobs_ended_badly ON jobs (end_time, job_id)
      WHERE end_time IS NOT NULL AND status NOT IN ('status_succeeded', 'status_stopped')`,
   ],
+  [
+    // Series of requests that the gateway itself refused, by error code (series-step.ts says what a row is).
+    `CREATE TABLE series_rejections (api_name TEXT NOT NULL, code TEXT NOT NULL, at_s INTEGER NOT NULL,
+     step_s INTEGER NOT NULL, requests INTEGER NOT NULL, PRIMARY KEY (api_name, code, at_s, step_s)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX series_rejections_by_age ON series_rejections (step_s, at_s)",
+    // What happened to an API: its versions, and replicas that ended (series/change-rows.ts).
+    `CREATE TABLE api_changes (api_name TEXT NOT NULL, at_s INTEGER NOT NULL, kind TEXT NOT NULL,
+     times INTEGER NOT NULL, detail TEXT NOT NULL, former TEXT,
+     PRIMARY KEY (api_name, at_s, kind)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX api_changes_by_age ON api_changes (at_s)",
+  ],
 ];

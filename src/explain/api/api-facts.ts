@@ -74,4 +74,6 @@ export interface ApiFacts {
     | undefined;
   /** Of a TrafficSplitter: the APIs behind it, and what is wrong with them. */
   targets: readonly { name: string; weight: number; findings: readonly Finding[] }[];
+  /** The newest time of the last day in which it was slow or failed and that is over. */
+  wasSlow: Finding | undefined;
 }

@@ -19,6 +19,7 @@ export function explainApi(facts: ApiFacts): Explanation {
     ...rejectionFindings(facts),
     ...jobFindings(facts),
     ...targetFindings(facts),
+    ...(facts.wasSlow === undefined ? [] : [facts.wasSlow]),
   ];
   return explanation({ api_name: facts.name, job_id: null }, findings, () => well(facts));
 }

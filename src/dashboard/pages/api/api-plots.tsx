@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, setQuery } from "../../address/address.ts";
 import { LaterPlot } from "../../charts/later-plot.tsx";
-import type { Line } from "../../charts/plot.tsx";
+import type { Line, PlotProps } from "../../charts/plot.tsx";
 import { nowMs } from "../../format/now.ts";
 import { rate, short } from "../../format/numbers.ts";
 import { duration } from "../../format/times.ts";
@@ -12,6 +12,7 @@ import { Loaded } from "../../parts/notes.tsx";
 import { withQuery } from "../../server/request.ts";
 import { useResource } from "../../server/use-resource.ts";
 import type { Series } from "../../shapes.ts";
+import { lookAt, type Past, PastField, PastFindings, usePast } from "./past.tsx";
 
 export const RANGES: Record<string, { label: string; seconds: number; step: number; everyMs: number }> = {
   "1h": { label: "1 hour", seconds: 3600, step: 60, everyMs: 15_000 },
@@ -31,6 +32,7 @@ const REALTIME: readonly PlotOf[] = [
     lines: [
       ["requests", "requests", "busy"],
       ["errors", "errors", "bad"],
+      ["rejected", "refused", "warn"],
     ],
     format: rate,
   },
@@ -65,14 +67,28 @@ const BATCH: readonly PlotOf[] = [
 ];
 
 export function ApiPlots({ api, isBatch = false }: { api: string; isBatch?: boolean }) {
-  return <Plots plots={isBatch ? BATCH : REALTIME} of={{ api }} />;
+  return isBatch ? <Plots plots={BATCH} of={{ api }} /> : <PlotsWithPast api={api} />;
+}
+
+/** A click on a plot, or the field, explains that minute. */
+function PlotsWithPast({ api }: { api: string }) {
+  const past = usePast(api);
+  return <Plots plots={REALTIME} of={{ api }} past={past} hasPast />;
 }
 
 export function JobPlots({ job }: { job: string }) {
   return <Plots plots={BATCH} of={{ job }} />;
 }
 
-function Plots({ plots, of }: { plots: readonly PlotOf[]; of: { api?: string; job?: string } }) {
+interface PlotsProps {
+  plots: readonly PlotOf[];
+  of: { api?: string; job?: string };
+  past?: Past | undefined;
+  /** A time in the past can be explained. */
+  hasPast?: boolean;
+}
+
+function Plots({ plots, of, past, hasPast = false }: PlotsProps) {
   const asked = address.value.query.get("range") ?? "1h";
   const range = Object.hasOwn(RANGES, asked) ? asked : "1h";
   const { seconds, step, everyMs } = RANGES[range]!;
@@ -84,19 +100,29 @@ function Plots({ plots, of }: { plots: readonly PlotOf[]; of: { api?: string; jo
     <Section
       title="Over time"
       actions={
-        <Choice
-          label="Range"
-          value={range}
-          options={Object.entries(RANGES).map(([id, { label }]) => [id, label])}
-          onChange={(value) => setQuery({ range: value === "1h" ? undefined : value })}
-        />
+        <>
+          {hasPast && <PastField past={past} />}
+          <Choice
+            label="Range"
+            value={range}
+            options={Object.entries(RANGES).map(([id, { label }]) => [id, label])}
+            onChange={(value) => setQuery({ range: value === "1h" ? undefined : value })}
+          />
+        </>
       }
     >
+      {past && <PastFindings past={past} />}
       <Loaded resource={series} lines={6}>
         {(value) => (
           <div class="plots">
             {plots.map((plot) => (
-              <OnePlot key={plot.title} plot={plot} series={value} />
+              <OnePlot
+                key={plot.title}
+                plot={plot}
+                series={value}
+                span={past?.span}
+                onTime={hasPast ? lookAt : undefined}
+              />
             ))}
           </div>
         )}
@@ -105,7 +131,12 @@ function Plots({ plots, of }: { plots: readonly PlotOf[]; of: { api?: string; jo
   );
 }
 
-function OnePlot({ plot: { title, lines, format }, series }: { plot: PlotOf; series: Series }) {
+interface OnePlotProps extends Pick<PlotProps, "span" | "onTime"> {
+  plot: PlotOf;
+  series: Series;
+}
+
+function OnePlot({ plot: { title, lines, format }, series, span, onTime }: OnePlotProps) {
   const drawn = useMemo<Line[]>(
     () =>
       lines.map(([metric, label, colour]) => ({
@@ -115,7 +146,9 @@ function OnePlot({ plot: { title, lines, format }, series }: { plot: PlotOf; ser
       })),
     [series],
   );
-  return <LaterPlot title={title} times={series.times} lines={drawn} format={format} />;
+  return (
+    <LaterPlot title={title} times={series.times} lines={drawn} format={format} span={span} onTime={onTime} />
+  );
 }
 
 /** The start of the range, in unix seconds on a whole step. It moves on every `everyMs`. */
