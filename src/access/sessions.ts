@@ -129,10 +129,10 @@ export class Sessions implements Service {
     return { token, session };
   }
 
-  /** Ends sessions, durably. */
+  /** Ends sessions, durably. If that fails, as on a full disk, they open nothing until the next start. */
   async end(hashes: readonly string[]): Promise<void> {
     if (hashes.length === 0) return;
-    await this.store.remove(hashes);
     for (const sha256 of hashes) this.byHash.delete(sha256);
+    await this.store.remove(hashes);
   }
 }

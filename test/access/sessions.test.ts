@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import {
   asKey,
+  Sessions,
   type StoredSession,
   sessionText,
   sessionTexts,
@@ -84,4 +85,14 @@ it("before one more, the dead sessions and the oldest of the key end", () => {
 it("before one more than all may be, the oldest of all ends", () => {
   const all = Array.from({ length: SESSIONS_MAX }, (_, at) => session(at, `k${at}`));
   expect(surplus(all, "new", () => true)).toEqual([all[0]]);
+});
+
+it("a session that cannot be removed from a full disk opens nothing all the same", async () => {
+  const full = async () => {
+    throw new Error("full");
+  };
+  const sessions = new Sessions({ all: async () => [session(1)], add: async () => {}, remove: full });
+  await sessions.start();
+  await expect(sessions.end(["k-1"])).rejects.toThrow("full");
+  expect(sessions.find("k-1")).toBeUndefined();
 });

@@ -61,8 +61,11 @@ export class SignIn {
   async signOut(hashes: readonly string[]): Promise<void> {
     const open = hashes.filter((sha256) => this.sessions.find(sha256) !== undefined);
     if (open.length === 0) return;
-    await this.sessions.end(open);
-    await this.keys.sessionsChanged();
+    try {
+      await this.sessions.end(open);
+    } finally {
+      await this.keys.sessionsChanged();
+    }
   }
 
   /** Throws `rate_limited` if the key has signed in too often. A whole minute begins with its first sign-in. */
