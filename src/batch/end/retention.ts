@@ -20,6 +20,7 @@ import {
 import type { Database } from "../../database/database.ts";
 import { removeOldLetters } from "../letters/old-letters.ts";
 import { forgetParts } from "../output/part-rows.ts";
+import type { ItemsStore } from "../records/items-file.ts";
 import { removeInput } from "../records/stored-input.ts";
 import {
   endRequests,
@@ -36,6 +37,9 @@ export interface RetentionOptions {
   db: Database;
   log: Log;
   dataDir: string;
+  items: Pick<ItemsStore, "giveUp">;
+  /** Removes soon what jobs have given up. */
+  removeSoon: () => void;
   logDirectory: (jobId: string) => string;
   /** Milliseconds after the end: `keepMs` for jobs that succeeded, `keepFailedMs` for all others. */
   keepMs: number;
@@ -81,6 +85,7 @@ export class Retention implements Service {
       after = jobs.at(-1)!.job_id;
     }
     await endRequests(this.options.db);
+    if (pruned.length > 0) this.options.removeSoon();
     return pruned;
   }
 
@@ -167,10 +172,11 @@ export class Retention implements Service {
 
   /** The mark comes first: after it, no new round can begin, so nobody needs the input. */
   private async prune(jobId: string, time: string): Promise<void> {
-    const { db, dataDir, logDirectory, leftBy } = this.options;
+    const { db, dataDir, items, logDirectory, leftBy } = this.options;
     const mark = "UPDATE jobs SET pruned_time = ? WHERE job_id = ? AND end_time IS NOT NULL";
     const isMarked = await db.transaction(async (tx) => {
       if ((await tx.run(mark, [time, jobId])) === 0) return false;
+      await items.giveUp(tx, jobId);
       await removeInput(tx, jobId);
       await tx.run(`DELETE FROM job_configs WHERE ${LONG_CONFIG} AND job_id = ?`, [jobId]);
       await forgetParts(tx, jobId);

@@ -97,4 +97,15 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     `CREATE INDEX jobs_ended_badly ON jobs (end_time, job_id)
      WHERE end_time IS NOT NULL AND status NOT IN ('status_succeeded', 'status_stopped')`,
   ],
+  [
+    // Which state in an object store the database has, if it has one (src/state/owner.ts). The address is for messages.
+    "ALTER TABLE owner ADD COLUMN state_token TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE owner ADD COLUMN state_next TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE owner ADD COLUMN state_address TEXT NOT NULL DEFAULT ''",
+    // The objects with the copied lines of a job: the bytes from `start` to before the next one, or to the object's end.
+    `CREATE TABLE item_pieces (job_id TEXT NOT NULL, start INTEGER NOT NULL, bytes INTEGER NOT NULL, name TEXT NOT NULL,
+     PRIMARY KEY (job_id, start)) STRICT, WITHOUT ROWID`,
+    // Prefixes of the state whose objects nothing else names. `epoch`: of the controller that may still name them.
+    "CREATE TABLE state_garbage (prefix TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+  ],
 ];
