@@ -102,6 +102,7 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
 function contextOf(options: GlobalOptions): CliContext {
   const dataDir = setting("dataDir");
   const database = () => readServerOption("database", setting("database"));
+  const state = () => readServerOption("state", setting("state"));
   const environments = join(configDirectory(), "environments.json");
   const { name, ...target } = targetOf(options.env, dataDir, environments);
   const output = new Output(options.quiet === true);
@@ -124,10 +125,12 @@ function contextOf(options: GlobalOptions): CliContext {
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
     python: setting("python"),
-    checkDatabase: async () => (await import("./database-check.ts")).checkDatabase(dataDir, database()),
+    checkDatabase: async () =>
+      (await import("./database-check.ts")).checkDatabase(dataDir, database(), state()),
+    checkState: async () => (await import("./state-check.ts")).checkState(dataDir, database(), state()),
     savedBackups: () => import("./saved-backups.ts"),
     createKeyOffline: async (...args) =>
-      (await import("./offline-keys.ts")).createKeyOffline(...args, database()),
+      (await import("./offline-keys.ts")).createKeyOffline(...args, database(), state() !== undefined),
   };
 }
 

@@ -11,9 +11,13 @@ export interface DatabaseFound {
   cure?: string;
 }
 
-/** `url`: the PostgreSQL of the data directory; undefined for SQLite. */
-export async function checkDatabase(dataDir: string, url: string | undefined): Promise<DatabaseFound> {
-  if (url !== undefined) return checkPostgres(dataDir, url);
+/** `url`: the PostgreSQL of the data directory; undefined for SQLite. `state`: the prefix of `--state`, if it has one. */
+export async function checkDatabase(
+  dataDir: string,
+  url: string | undefined,
+  state: string | undefined,
+): Promise<DatabaseFound> {
+  if (url !== undefined) return checkPostgres(dataDir, url, state !== undefined);
   const file = databaseFile(dataDir);
   const fault = findFault(dataDir);
   if (fault === undefined) return { detail: existsSync(file) ? file : "none yet" };
@@ -21,14 +25,14 @@ export async function checkDatabase(dataDir: string, url: string | undefined): P
   return { detail: detail!, cure: cure.join(". ") };
 }
 
-async function checkPostgres(dataDir: string, url: string): Promise<DatabaseFound> {
+async function checkPostgres(dataDir: string, url: string, hasState: boolean): Promise<DatabaseFound> {
   const shown = shownDatabase(url);
   try {
     return await readPostgres(url, async (db) => {
       const [{ version } = { version: "" }] = await db.all<{ version: string }>(
         "SELECT current_setting('server_version') AS version",
       );
-      const mismatch = await mismatchOf(db, dataDir);
+      const mismatch = await mismatchOf(db, dataDir, hasState);
       if (mismatch === undefined) return { detail: `${shown}, PostgreSQL ${version}` };
       return { detail: `${shown} ${mismatch.what}`, cure: mismatch.cure };
     });

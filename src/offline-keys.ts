@@ -48,18 +48,19 @@ async function hasAnyIn(database: string): Promise<boolean> {
   }
 }
 
-/** Creates a key in a data directory. Throws if a server uses the directory. */
+/** Creates a key in a data directory. `hasState`: the directory is a cache of an object store. Throws if a server uses it. */
 export async function createKeyOffline(
   dataDir: string,
   asked: NewKey,
   database: string | undefined,
+  hasState: boolean,
 ): Promise<CreatedKey> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const directory = await lockDataDirectory(dataDir, process.pid, 0, () => true);
   const db =
     database === undefined
       ? await openOwnDatabase(dataDir)
-      : await openOwnPostgres(dataDir, { url: database, isImpatient: true });
+      : await openOwnPostgres(dataDir, { url: database, hasState, isImpatient: true });
   try {
     const { created, stored } = makeKey(asked);
     await addKey(db, stored);

@@ -198,6 +198,8 @@ export class Apis implements Service, ReplicasOwner {
   async export(name: string, apiId: string | undefined, sender: string): Promise<Readable> {
     const current = await this.deployed.version(name);
     assertOwn(name, "exported");
-    return exportVersion(this.deps.dataDir, await currentOrFormer(this.deps.db, current, apiId), sender);
+    const version = await currentOrFormer(this.deps.db, current, apiId);
+    await this.deps.projects.fetch(version.project_id);
+    return exportVersion(this.deps.dataDir, version, sender);
   }
 }

@@ -34,6 +34,8 @@ export interface BackupOptions {
   db: Database;
   /** The server uses PostgreSQL. */
   isOnPostgres: boolean;
+  /** Its files are in an object store. */
+  hasState: boolean;
   version: string;
 }
 
@@ -86,7 +88,9 @@ export class Backups {
     if (this.options.isOnPostgres)
       throw new ServiceError(
         "not_supported_yet",
-        "this server keeps its state in PostgreSQL: stop it, then save the database with pg_dump and the data directory with tar",
+        this.options.hasState
+          ? "this server keeps its database in PostgreSQL and its files in an object store: save the database with pg_dump, then copy the objects below --state"
+          : "this server keeps its state in PostgreSQL: stop it, then save the database with pg_dump and the data directory with tar",
       );
     if (this.isBusy)
       throw new ServiceError("wrong_state", "another backup is being taken; try again when it has ended");

@@ -14,6 +14,7 @@ import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
 import { filesOfParts } from "./isolate/parts-of-job.ts";
 import { makeLetter } from "./letters/letters.ts";
+import { reopenLostParts } from "./lost-rows/lost-parts.ts";
 import type { Phase, PhaseLook, RunOfJob } from "./phase.ts";
 import { chargedAttempts } from "./records/batch-rows.ts";
 import { condemned, suspects } from "./records/interrupted-batches.ts";
@@ -93,6 +94,7 @@ export class Dispatching implements Phase, WorkersOwner {
     const { db } = run.deps;
     const { job_id } = run.job;
     const kept = run.job.isolates === 1 ? await filesOfParts(db, job_id) : [];
+    await reopenLostParts(db, job_id, (await run.output?.lost(kept)) ?? []);
     await run.output?.begin(plan.totalBatches, (settled) => eachSettled(db, job_id, settled), kept);
     // No batch of a job that this run has enqueued was at a worker before.
     const left = run.job.status === "status_enqueuing" ? nothingBefore() : await leftOf(run);

@@ -3,7 +3,6 @@
  * are.
  */
 import { contain } from "../base/boundary.ts";
-import { itemsFile } from "../contracts/data-layout.ts";
 import { workersOf } from "../engine/scheduler/claims.ts";
 import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
@@ -111,14 +110,14 @@ export class Enqueuing implements Phase, WorkersOwner {
     const { deps, job, store, diskWait, input, over: signal } = this.run;
     const jobId = job.job_id;
     const own = {
-      ...{ jobId, store, diskWait, input, signal, itemsPath: itemsFile(deps.dataDir, jobId) },
+      ...{ jobId, store, diskWait, input, signal },
       isCancelled: () => this.run.isEnding,
       isTurnOver: (hasProgress: boolean, isAwaited: boolean) => this.turns.isOver(hasProgress, isAwaited),
       onWait: (reason: string | undefined) => this.waitFor(reason),
     };
     let end: EnqueueTurnEnd = { kind: "turn_over", kept: undefined, isFurther: true };
     while (end.kind === "turn_over") {
-      end = await enqueueJob({ ...deps, ...own, kept: end.kept });
+      end = await enqueueJob({ ...deps, ...own, own: deps.items.writer(jobId, store), kept: end.kept });
       if (end.kind !== "turn_over") break;
       deps.jobLog(jobId, "others may enqueue now: the job waits for its next turn");
       if (!(await this.nextTurn(end.isFurther))) return undefined;

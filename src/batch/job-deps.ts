@@ -11,6 +11,7 @@ import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { Solitude } from "./dispatch/solitude.ts";
 import type { NamedQueue } from "./letters/queue-turns.ts";
+import type { ItemsStore } from "./records/items-file.ts";
 import type { WarmWorkers } from "./warm/warm-workers.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
@@ -31,6 +32,8 @@ export interface JobDeps {
   db: Database;
   store: ObjectStore;
   dataDir: string;
+  /** Where jobs keep their items. */
+  items: ItemsStore;
   /** The database belongs to this data directory, so files that it does not know are garbage. */
   knowsFiles: boolean;
   epoch: number;

@@ -157,10 +157,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   private openOutput(): Promise<JobOutput | undefined> {
     const { deps, job, store, diskWait } = this;
-    return openOutput({
-      ...{ ...deps, store, diskWait, jobId: job.job_id, round: job.round },
-      onError: (error) => this.failOutput(error),
-    });
+    const own = { ...deps, store, diskWait, jobId: job.job_id, round: job.round };
+    return openOutput({ ...own, onError: (error) => this.failOutput(error) }, job);
   }
 
   /** Undefined if the job ends instead. */

@@ -30,6 +30,7 @@ export async function doctor(context: CliContext): Promise<number> {
     await installer(context.python),
     dataDirectory(context.files.dataDir),
     await database(context),
+    ...(await state(context)),
     await diskUse(context.files.dataDir),
     await openFiles(),
     ...(await server(context)),
@@ -116,6 +117,14 @@ function dataDirectory(path: string): Finding {
 async function database({ checkDatabase }: CliContext): Promise<Finding> {
   const found = await checkDatabase();
   return { check: "database", result: found.cure === undefined ? "ok" : "fail", ...found };
+}
+
+/** Checks whether the state in an object store is the database's, and can be used. */
+async function state({ checkState }: CliContext): Promise<Finding[]> {
+  const found = await checkState();
+  return found === undefined
+    ? []
+    : [{ check: "state", result: found.cure === undefined ? "ok" : "fail", ...found }];
 }
 
 /** What each part of the data directory takes of the disk. It only sums up, because a million jobs have many files. */

@@ -12,6 +12,8 @@ export const CANNOT_START = {
   database_damaged: "the database cannot be read, or fails its check",
   database_in_use: "another running Quern uses the database",
   database_unusable: "PostgreSQL refuses the user or the database, or is not one that Quern can use",
+  state_unusable: "the store of --state refuses the server, or has no conditional writes",
+  state_mismatch: "the state belongs to another database, or the database to another state",
   no_postgres_client: "the package of PostgreSQL's client is not installed",
   no_sqlite: "this Node has no SQLite",
   option_unusable: "an option names something that does not exist or is not valid",

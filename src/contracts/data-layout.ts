@@ -14,6 +14,8 @@ export const formerDatabaseFile = (dataDir: string, schema: number) =>
 export const migratingFile = (dataDir: string) => join(dataDir, "quern.db.migrating");
 /** Tells a copy of the directory from the original. */
 export const instanceFile = (dataDir: string) => join(dataDir, "instance.json");
+/** Which start of a server with `--state` used the directory last. */
+export const stateCacheFile = (dataDir: string) => join(dataDir, "state-cache.json");
 export const lockFile = (dataDir: string) => join(dataDir, "lock");
 /** The process id of the lock's owner, for other processes' messages. */
 export const lockOwnerFile = (dataDir: string) => join(dataDir, "lock.holder");

@@ -2,15 +2,17 @@
 import type { Apis } from "../apis/apis.ts";
 import type { DeployApplication } from "../apis/deploy/deploy.ts";
 import { ManagedApis } from "../apis/managed-apis.ts";
+import type { ProjectSweep } from "../apis/projects/project-sweep.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
 import { Applications } from "../legacy/applications.ts";
 import { readApplication } from "../legacy/check/read-application.ts";
 import { Workplace } from "../legacy/workplace.ts";
 import type { StoresAndQueues } from "./build-jobs.ts";
+import { applicationTrees } from "./build-state.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 export function buildApplications(
-  { log, options, workerDeps, account }: Infrastructure,
+  { log, options, workerDeps, account, state, leaving }: Infrastructure,
   apis: Apis,
   storesAndQueues: StoresAndQueues,
 ): Applications {
@@ -19,6 +21,8 @@ export function buildApplications(
   const managed = new ManagedApis(db, apis);
   const work = new Workplace({
     ...{ db, log, dataDir, engine, account, store: storesAndQueues.store },
+    projects: workerDeps.projects,
+    results: applicationTrees({ state, dataDir, log, leaving: leaving.signal }),
     prepare: (project, logFile) => environments.prepare(project, logFile),
     serving: {
       place: (placement) => managed.place(placement),
@@ -33,14 +37,17 @@ export function buildApplications(
 }
 
 /** Deploys an archive if it holds an application. */
-export function applicationDeploy(applications: Applications): DeployApplication {
-  return async (
-    { project_id, configText, directory },
-    { sender, configFile, environment, force, dryRun },
-  ) => {
+export function applicationDeploy(
+  applications: Applications,
+  projects: Pick<ProjectSweep, "keep">,
+): DeployApplication {
+  return async (project, { sender, configFile, environment, force, dryRun }) => {
+    const { project_id, configText, directory } = project;
     const read = await readApplication({ text: configText, file: configFile, directory }, sender);
     if (read.kind === "none") return undefined;
     if (read.kind === "faulty") return { errors: read.errors };
+    // Before the row that names it.
+    if (!dryRun) await projects.keep(project);
     const application = { project_id, config_file: configFile, config_text: configText };
     const message = await applications.deploy(read.name, { application, environment, force, dryRun });
     return { name: read.name, message };

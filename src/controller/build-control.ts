@@ -113,10 +113,11 @@ export function buildControl(
     reads: new ReadsInTurn(rooms.keys),
     auditDirectory: logsDirectory(dataDir),
     dashboardDirectory: join(packageRoot, "dist", "dashboard"),
-    projectLists: new ProjectLists(dataDir),
+    projectLists: new ProjectLists(dataDir, workerDeps.projects),
     backups: new Backups({
       ...{ dataDir, db, version: version() },
       isOnPostgres: options.database !== undefined,
+      hasState: options.state !== undefined,
     }),
     loop: new LoopDelayMeter({ isBusy: () => rooms.jobs.isBusy }),
     queues: new Queues(db),

@@ -17,10 +17,12 @@ import { armKillPoint } from "../base/kill-points.ts";
 import { Solitude } from "../batch/dispatch/solitude.ts";
 import { boundLogs } from "../batch/end/bound-logs.ts";
 import { Retention } from "../batch/end/retention.ts";
+import { StoredItems } from "../batch/items/stored-items.ts";
 import type { JobDeps } from "../batch/job-deps.ts";
 import { Jobs } from "../batch/jobs.ts";
 import { Outbox } from "../batch/letters/outbox.ts";
 import { Sqs } from "../batch/letters/sqs.ts";
+import { type ItemsStore, itemsInFiles } from "../batch/records/items-file.ts";
 import { WarmWorkers } from "../batch/warm/warm-workers.ts";
 import { jobLogDirectory, outputsDirectory } from "../contracts/data-layout.ts";
 import { parseQueueName } from "../contracts/queues.ts";
@@ -29,6 +31,7 @@ import { openStores } from "../object-store/backends/stores.ts";
 import { ConditionProbe } from "../object-store/condition-probe.ts";
 import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { appendLogLine } from "../observe/log-files.ts";
+import { forRequest } from "../state/state-store.ts";
 import { forgetWorker } from "./build-replicas.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
@@ -40,16 +43,19 @@ export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "hasCon
 
 /** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
 export function buildStoresAndQueues(
-  { workerDeps, log, options }: Infrastructure,
+  { workerDeps, log, options, state }: Infrastructure,
   roots: readonly LocalRoot[],
 ): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
   makeDirectories(outputsDirectory(dataDir));
-  const store = openStores({
-    ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
-    outputsDirectory: realpathSync(outputsDirectory(dataDir)),
-    temporaryDirectory: makeTemporaryDirectory(dataDir),
-  });
+  const store = openStores(
+    {
+      ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
+      outputsDirectory: realpathSync(outputsDirectory(dataDir)),
+      temporaryDirectory: makeTemporaryDirectory(dataDir),
+    },
+    state?.place,
+  );
   const sqs = new Sqs();
   const outbox = new Outbox({
     // A message that was sent and not deleted is sent again. So the deletion waits for the database.
@@ -89,6 +95,7 @@ export function buildJobs(
     ...storesAndQueues,
     db,
     dataDir,
+    items: itemsStore(infrastructure),
     knowsFiles,
     epoch,
     log,
@@ -118,12 +125,24 @@ export function buildJobs(
   return new Jobs(deps, lostWorkers);
 }
 
-export function buildRetention({ db, log, options }: Infrastructure, jobs: Jobs): Retention {
+/** Where the items of jobs are kept. */
+function itemsStore({ db, epoch, log, state, options, leaving }: Infrastructure): ItemsStore {
+  if (state === undefined) return itemsInFiles(options.dataDir);
+  return new StoredItems({ db, epoch, store: forRequest(state.store, log, leaving.signal) });
+}
+
+export function buildRetention(
+  infrastructure: Infrastructure,
+  jobs: Jobs,
+  removeSoon: () => void,
+): Retention {
+  const { db, log, options } = infrastructure;
+  const items = itemsStore(infrastructure);
   const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs, keepRecords: keepRecordsMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
   const bounded = { db, logDirectory, jobLog: jobLogOf(dataDir), logBytesMax: options.keepLogs };
   return new Retention({
-    ...{ db, log, dataDir, logDirectory, keepMs, keepFailedMs, keepRecordsMs },
+    ...{ db, log, dataDir, items, removeSoon, logDirectory, keepMs, keepFailedMs, keepRecordsMs },
     leftBy: (jobId) => jobs.leftBy(jobId),
     boundLogs: (isStopped) => boundLogs(bounded, isStopped),
   });

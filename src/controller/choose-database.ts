@@ -23,12 +23,14 @@ interface ChooseOptions {
   dataDir: string;
   /** The address of a PostgreSQL database; undefined for SQLite. */
   database: string | undefined;
+  /** The data directory is a cache of a state in an object store. */
+  hasState: boolean;
   log: Log;
   diskWait: DiskWait;
 }
 
 export async function openChosenDatabase(options: ChooseOptions): Promise<ChosenDatabase> {
-  const { dataDir, database, log, diskWait } = options;
+  const { dataDir, database, hasState, log, diskWait } = options;
   const onMoved: OnMoved = (rows) =>
     log.info(
       { event: "database_migrating", jobs: rows },
@@ -41,7 +43,7 @@ export async function openChosenDatabase(options: ChooseOptions): Promise<Chosen
     process.kill(process.pid, "SIGTERM");
   };
   const onReach = tellOfReach(log, shownDatabase(database));
-  const openIt = () => openOwnPostgres(dataDir, { url: database, onMoved, onReach, onTaken });
+  const openIt = () => openOwnPostgres(dataDir, { url: database, hasState, onMoved, onReach, onTaken });
   const db = await whenDiskHasSpace(openIt, diskWait);
   return { db, fault: () => db.fault, close: () => db.close() };
 }

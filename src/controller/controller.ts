@@ -35,8 +35,10 @@ import {
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { buildSeries } from "./build-series.ts";
+import { buildStateServices } from "./build-state.ts";
 import { type ControllerOptions, type Infrastructure, openInfrastructure } from "./infrastructure.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
+import { assertStateApart } from "./settle-state.ts";
 
 const DRAIN_GRACE_MS = 10_000;
 /** A stop that takes so long waits for something else, such as disk space. No worker stays after it. */
@@ -53,6 +55,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const roots = await resolveRoots(options.allowLocalRoot, dataDir).catch((error: Error) => {
     throw new CannotStart("option_unusable", error.message, error);
   });
+  assertStateApart(options, roots);
   const infrastructure = await openInfrastructure(options);
   const { db, engine } = infrastructure.workerDeps;
   await removeCutOffUploads(dataDir);
@@ -62,6 +65,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   await startInOrder(services);
   return {
     stop: (forGood) => {
+      infrastructure.leaving.abort();
       if (forGood) setTimeout(() => engine.killAll(), KILL_ALL_MS).unref();
       return stopController(services, forGood ? replicas : undefined, infrastructure.close);
     },
@@ -83,7 +87,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const recent = new TrafficSamples(reports);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
-  const retention = buildRetention(infrastructure, jobs);
+  const state = buildStateServices(infrastructure);
+  const retention = buildRetention(infrastructure, jobs, state.removeSoon);
   const { python } = options;
   const keyUse = buildKeyUse(infrastructure);
   const sessions = buildSessions(infrastructure);
@@ -100,7 +105,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     forgetSoon: () => retention.soon(),
   });
   const applications = buildApplications(infrastructure, apis, storesAndQueues);
-  apis.deployApplicationsBy(applicationDeploy(applications));
+  apis.deployApplicationsBy(applicationDeploy(applications, projects));
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
@@ -115,6 +120,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   );
   const services = [
     routes,
+    ...state.services,
     workerDeps.environments,
     new InstallationWatch(workerDeps.db, workerDeps.environments),
     keyUse,
@@ -143,7 +149,7 @@ function buildProjectSweep({ log, options, workerDeps }: Infrastructure): Projec
   const { db, environments } = workerDeps;
   const sweep = { db, log, environments, keepMs: options.keepEnvironments };
   const afterwards = () => sweepEnvironments(sweep);
-  return new ProjectSweep({ db, log, dataDir: options.dataDir, afterwards });
+  return new ProjectSweep({ db, log, dataDir: options.dataDir, trees: workerDeps.projects, afterwards });
 }
 
 async function stopController(

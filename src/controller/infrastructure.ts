@@ -5,7 +5,7 @@
 
 import { realpathSync } from "node:fs";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
-import { describeWait, whenDiskHasSpace } from "../base/disk-full.ts";
+import { type DiskWait, describeWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import { type Log, processLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -21,8 +21,10 @@ import { LocalEngine } from "../engine/local/local-engine.ts";
 import { watchLog } from "../observe/log-watch.ts";
 import type { ChildOptions } from "../settings/child-options.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
+import { projectTrees } from "./build-state.ts";
 import { openChosenDatabase } from "./choose-database.ts";
 import { settleInstance } from "./settle-instance.ts";
+import { openState, type SettledState, takeState } from "./settle-state.ts";
 
 export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
 
@@ -39,6 +41,10 @@ export interface Infrastructure {
   account: ComputeAccount;
   /** The database belongs to this data directory. So files that it does not know can be removed. */
   knowsFiles: boolean;
+  /** What the server keeps in an object store (`--state`); undefined if all is in the data directory. */
+  state: SettledState | undefined;
+  /** Aborted when the controller stops: nobody waits for a store any more. */
+  leaving: AbortController;
 }
 
 /** The longest time that a former controller takes to leave after its parent has died. */
@@ -67,16 +73,18 @@ export async function openInfrastructure(
   const root = environmentsDirectory(dataDir);
   const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
   const refusing = environments.pythons.refusal();
-  const chosen = await openChosenDatabase({ dataDir, database: options.database, log, diskWait });
+  const chosen = await openChosenDatabase({
+    ...{ dataDir, database: options.database, hasState: options.state !== undefined, log, diskWait },
+  });
   const { db } = chosen;
   const patientDb = patientDatabase(db, diskWait);
-  const instance = await settleInstance({
-    dataDir,
-    continueJobs: options.continueJobs,
-    db: patientDb,
-    log,
-    diskWait,
-  });
+  const { instance, state } = await settle(options, { db: patientDb, log, diskWait }).catch(
+    async (error: unknown) => {
+      await chosen.close();
+      directory.release();
+      throw error;
+    },
+  );
   const ownerOptions = { instanceId: instance.id, dataDir: realpathSync(dataDir) };
   const engine = new LocalEngine({
     ...ownerOptions,
@@ -88,7 +96,11 @@ export async function openInfrastructure(
   });
   const gpus = await finding;
   const { apiPort } = options;
-  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0, apiPort };
+  const leaving = new AbortController();
+  const projects = projectTrees(state, { dataDir, log, leaving: leaving.signal });
+  const workerDeps = {
+    ...{ db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0, apiPort, projects },
+  };
   const account = new ComputeAccount({ ...accountOf(options), gpus });
   const close = async () => {
     await engine.settled();
@@ -110,7 +122,21 @@ export async function openInfrastructure(
     account,
     close,
     knowsFiles: instance.knowsFiles,
+    state,
+    leaving,
   };
+}
+
+/** Whose data directory and state these are. */
+async function settle(
+  { dataDir, continueJobs, state: address, serverEnv: env }: ControllerOptions,
+  { db, log, diskWait }: { db: Database; log: Log; diskWait: DiskWait },
+) {
+  const opened = await openState({ address, dataDir, db, env, log });
+  const isCache = opened !== undefined;
+  const instance = await settleInstance({ dataDir, continueJobs, isCache, db, log, diskWait });
+  const state = opened && (await takeState(opened, { dataDir, db, log, instanceId: instance.id }));
+  return { instance, state };
 }
 
 /**

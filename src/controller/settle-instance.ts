@@ -7,7 +7,7 @@ import { type DiskWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { pauseCopied, unpause } from "../batch/records/paused-jobs.ts";
 import type { Database } from "../database/database.ts";
-import { newInstanceId, readInstance, writeInstance } from "../database/instance.ts";
+import { type Instance, newInstanceId, readInstance, writeInstance } from "../database/instance.ts";
 import { recordedInstance, recordInstance } from "../database/owner-row.ts";
 import { disownWorkers } from "../database/worker-rows.ts";
 
@@ -15,6 +15,8 @@ export interface SettleOptions {
   dataDir: string;
   /** Continues jobs that were paused because the directory is a copy. */
   continueJobs: boolean;
+  /** The directory is a cache of a state in an object store: its instance is that of the database. */
+  isCache: boolean;
   db: Database;
   log: Log;
   diskWait: DiskWait;
@@ -30,6 +32,7 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
   const { dataDir, continueJobs, db, diskWait } = options;
   const found = readInstance(dataDir);
   const recorded = await recordedInstance(db);
+  if (options.isCache && recorded !== "") return settleCache(options, found, recorded);
   // A directory of a release without instances has neither id. A restored older database has none.
   const isCopy = found?.isCopy === true || (recorded !== "" && recorded !== found?.id);
   const id = isCopy || found === undefined ? newInstanceId() : found.id;
@@ -47,6 +50,18 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
   }
   if (continueJobs) await db.transaction((tx) => unpause(tx, { causes: ["copy"] }, wallMs()));
   return { id, knowsFiles: recorded === id };
+}
+
+/** A cache that was copied or moved is still one of the same state. Its workers are those of the database. */
+async function settleCache(
+  { dataDir, continueJobs, db, diskWait }: SettleOptions,
+  found: Instance | undefined,
+  id: string,
+): Promise<SettledInstance> {
+  if (found?.id !== id || found.isCopy || found.isStale)
+    await whenDiskHasSpace(async () => writeInstance(dataDir, id), diskWait);
+  if (continueJobs) await db.transaction((tx) => unpause(tx, { causes: ["copy"] }, wallMs()));
+  return { id, knowsFiles: true };
 }
 
 /**

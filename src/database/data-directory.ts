@@ -120,12 +120,19 @@ export function makeTemporaryDirectory(dataDir: string): string {
 
 /** The first path that only exists if a database has existed beside it. */
 export function dataBeside(dataDir: string): string | undefined {
+  const files = filesBeside(dataDir);
+  if (files !== undefined) return files;
+  const instance = instanceFile(dataDir);
+  return existsSync(instance) ? instance : undefined;
+}
+
+/** The first directory with files that a database names. */
+export function filesBeside(dataDir: string): string | undefined {
   for (const directoryOf of KNOWN_BY_DATABASE) {
     const path = directoryOf(dataDir);
     if (entriesOf(path).length > 0) return path;
   }
-  const instance = instanceFile(dataDir);
-  return existsSync(instance) ? instance : undefined;
+  return undefined;
 }
 
 function entriesOf(path: string): string[] {

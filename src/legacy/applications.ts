@@ -1,5 +1,5 @@
 /** The declarative applications of this controller: deploys, refreshes, deletes, reads; a pipeline for each. */
-import { contain } from "../base/boundary.ts";
+import { contain, inBackground } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApplicationState, ResourceState } from "../contracts/config/applications.ts";
@@ -41,7 +41,10 @@ export class Applications implements Service {
 
   /** Resumes what the previous controller had begun. */
   async start(): Promise<void> {
-    for (const record of await allApplications(this.work.db))
+    const records = await allApplications(this.work.db);
+    const names = new Set(records.map(({ name }) => name));
+    inBackground(this.work.kept.forgetOthers((app) => names.has(app) || this.pipelines.has(app)));
+    for (const record of records)
       try {
         this.begin(record, await this.work.graphOf(record));
       } catch (error) {

@@ -9,6 +9,7 @@ import { PatientStore } from "../object-store/patient-store.ts";
 import { appendLogLine } from "../observe/log-files.ts";
 import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { fetchData } from "./fetch-data.ts";
+import type { KeptResults } from "./kept-results.ts";
 import { dataPlan, trainPlan } from "./plans.ts";
 import { StageAttempts, type StageAttemptsDeps } from "./stage-attempts.ts";
 import { StageProcess } from "./stage-process.ts";
@@ -21,6 +22,7 @@ export interface PipelineDeps extends StageAttemptsDeps {
   account: StageAccount;
   hasGpus: boolean;
   store: ObjectStore;
+  results: KeptResults;
   /** The directory of a trained model's project, by the model's id. */
   servingProject: (modelId: string) => string;
   /** Serves an API whose model is ready. */
@@ -83,12 +85,18 @@ export class Pipeline {
 
   private async work(): Promise<void> {
     await this.stage.adopt();
+    const { results, artifacts } = this.deps;
+    await results.fetch(this.graph);
+    const keep = () => results.keep(this.graph, artifacts);
+    await keep();
     await this.serveWhatIsReady();
     if (!(await this.runData())) return;
+    await keep();
     const unique = new Map(this.graph.models.map((model) => [model.id, model]));
     for (const model of unique.values()) {
       if (this.hasEnded) return;
       await this.train(model);
+      await keep();
       await this.serveWhatIsReady();
     }
   }

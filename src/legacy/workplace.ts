@@ -11,10 +11,12 @@ import type { Engine } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
 import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
+import type { Trees } from "../state/trees.ts";
 import type { ApplicationRecord } from "./application-rows.ts";
 import { Artifacts, type Result } from "./artifacts.ts";
 import { readApplication } from "./check/read-application.ts";
 import { type Node, nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
+import { KeptResults } from "./kept-results.ts";
 import { Pipeline } from "./pipeline.ts";
 import { sampleFields } from "./plans.ts";
 import type { StageAccount } from "./stage-reservations.ts";
@@ -39,6 +41,10 @@ export interface WorkplaceDeps {
   engine: Engine;
   account: StageAccount & { total: Compute };
   store: ObjectStore;
+  /** The files of projects, also those of trained models. */
+  projects: Trees;
+  /** What was computed, by `<application>/<id>`. */
+  results: Trees;
   prepare: (project: string, logFile: string) => Promise<Interpreter>;
   /** The real-time APIs that serve. `assertFree` throws if another API than `name` has the address. */
   serving: {
@@ -57,12 +63,15 @@ const PREDICTOR = ".quern/predictor.py";
 export class Workplace {
   readonly db: Database;
   readonly log: Log;
+  /** What the state of the server has. */
+  readonly kept: KeptResults;
   private readonly deps: WorkplaceDeps;
   /** The last graph of each application: it is needed often, and building it hashes files. */
   private readonly graphs = new Map<string, { key: string; graph: ResourceGraph }>();
 
   constructor(deps: WorkplaceDeps) {
     this.deps = deps;
+    this.kept = new KeptResults(deps, servingProjectId, deps.log);
     this.db = deps.db;
     this.log = deps.log;
   }
@@ -79,6 +88,7 @@ export class Workplace {
 
   private async loadGraph(record: ApplicationRecord): Promise<ResourceGraph> {
     const { config_text: text, config_file: file, environment, data_version: version } = record;
+    await this.deps.projects.fetch(record.project_id);
     const task = { text, file, directory: this.project(record), graph: { environment, version } };
     const read = await readApplication(task, `application ${record.name}`);
     if (read.kind === "read") return read.graph!;
@@ -95,6 +105,7 @@ export class Workplace {
       ...{ log: deps.log, engine: deps.engine, store: deps.store, prepare: deps.prepare },
       ...{ account: deps.account, hasGpus: deps.account.total.gpus > 0 },
       artifacts: this.artifacts(record.name),
+      results: this.kept,
       project: this.project(record),
       logFile: (workload, name) => join(this.workloadLogs(record.name, workload), name),
       servingProject: (modelId) => projectDirectory(deps.dataDir, servingProjectId(modelId)),
@@ -141,18 +152,19 @@ export class Workplace {
   }
 
   /** Removes results that no resource of the graph has. After a refresh, those are all earlier ones. */
-  prune(graph: ResourceGraph): Promise<void> {
-    return this.artifacts(graph.app).prune(
-      new Set([graph.environment.id, ...nodesOf(graph).map(({ id }) => id)]),
-    );
+  async prune(graph: ResourceGraph): Promise<void> {
+    const ids = new Set([graph.environment.id, ...nodesOf(graph).map(({ id }) => id)]);
+    await this.artifacts(graph.app).prune(ids);
+    await this.kept.prune(graph.app, ids);
   }
 
   /** Removes everything of the application. */
   async remove(app: string): Promise<void> {
     this.graphs.delete(app);
     await this.retire({ app, apis: [] });
-    for (const id of await this.artifacts(app).ids())
-      await removeTree(projectDirectory(this.deps.dataDir, servingProjectId(id)));
+    const ids = await this.artifacts(app).ids();
+    for (const id of ids) await removeTree(projectDirectory(this.deps.dataDir, servingProjectId(id)));
+    await this.kept.remove(app, ids);
     await removeTree(this.artifacts(app).directory);
     await removeTree(applicationLogDirectory(this.deps.dataDir, app));
   }

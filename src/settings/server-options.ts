@@ -30,6 +30,7 @@ export function readServerOptions(texts: SettingTexts): ServerOptions {
   );
   const options = values as unknown as Values;
   checkKept(options);
+  checkState(options);
   return { ...options, tls: tlsOf(options), jwt: jwtOf(options), sigv4: sigv4Of(options) };
 }
 
@@ -51,6 +52,14 @@ function checkKept({ keepRecords, keepJobs, keepFailedJobs }: Values): void {
   if (keepRecords === undefined || keepRecords >= least) return;
   throw new Error(
     `--keep-records must be at least as long as --keep-jobs and --keep-failed-jobs (${least / DAY_MS} days): give more days, or keep the data for less`,
+  );
+}
+
+/** A state without its database cannot be used: SQLite's file would be what the data directory must not have. */
+function checkState({ state, database }: Values): void {
+  if (state === undefined || database !== undefined) return;
+  throw new Error(
+    "--state needs --database postgres://…: SQLite keeps its database in the data directory, which --state makes a cache; give a PostgreSQL database too, or leave --state out and use `quern backup`",
   );
 }
 

@@ -19,6 +19,7 @@ import {
   oneOf,
   optional,
   publicUrl,
+  statePrefix,
 } from "./setting-values.ts";
 
 /** Settings of the server. `parse` converts a text to a value. Its errors follow the option's name. */
@@ -46,6 +47,14 @@ export const SERVER_SETTINGS = {
     unit: "secret",
     help: "PostgreSQL database to use instead of SQLite, such as postgres://quern@db.internal/quern; other users of the machine see options, but not variables",
     parse: optional(databaseUrl),
+  },
+  state: {
+    env: "QUERN_STATE",
+    option: "--state <url>",
+    default: "",
+    unit: "address",
+    help: "prefix of an object store for projects, items, outputs and applications, such as s3://bucket/quern; needs --database, and makes the data directory a cache",
+    parse: optional(statePrefix),
   },
   python: {
     env: "QUERN_PYTHON",

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseCredentials } from "../access/sigv4.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/config/quantities.ts";
+import { pathProblem } from "../contracts/store-paths.ts";
 
 export const DAY_MS = 86_400_000;
 
@@ -113,6 +114,15 @@ export function databaseUrl(text: string): string {
       `has sslmode=${mode}; it must be one of ${SSL_MODES.join(", ")} (the latter encrypts, but trusts any server)`,
     );
   return text;
+}
+
+/** Reads the address of a prefix in an object store; it ends with a slash then. */
+export function statePrefix(text: string): string {
+  const problem = pathProblem(text);
+  if (problem !== undefined) throw new Error(`must be a prefix such as s3://bucket/quern: ${problem}`);
+  return text.startsWith("file://")
+    ? `file://${resolve(text.slice("file://".length))}/`
+    : `${text.replace(/\/+$/, "")}/`;
 }
 
 /** Reads a URL for use in headers: always ASCII, and without a trailing slash. */

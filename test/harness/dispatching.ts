@@ -17,7 +17,7 @@ import type { BatchPart } from "../../src/batch/isolate/search.ts";
 import { type DeadLetter, lettersOf, makeLetter } from "../../src/batch/letters/letters.ts";
 import { type FailedBatchRow, failedBatches } from "../../src/batch/records/failed-batches.ts";
 import { condemned, saveInHand } from "../../src/batch/records/interrupted-batches.ts";
-import { writeItemsFile } from "../../src/batch/records/items-file.ts";
+import { itemsInFiles, writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
 import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
 import { BatchWorker } from "../../src/batch/workers/batch-worker.ts";
@@ -121,7 +121,7 @@ export class Dispatching {
     await saveParts(this.db, JOB, 0, parts);
     for (const batch of charged) await saveInHand(this.db, JOB, 1, batch, "alone");
     // Nothing but the job's own file is read.
-    const own = { db: this.db, jobId: JOB, dataDir: this.directory };
+    const own = { db: this.db, jobId: JOB, items: itemsInFiles(this.directory) };
     const input = jobInput({ ...own, store: undefined as unknown as ObjectStore });
     const settlements = new Settlements(this.gated(), 0, {
       jobId: JOB,

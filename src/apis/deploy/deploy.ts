@@ -62,7 +62,9 @@ interface Source {
   /** Errors of the project as a whole. */
   errors: readonly FieldError[];
   /** The files of one API, whose current version is `deployed`. */
-  filesOf: (api: ParsedApi, deployed: AnyVersion | undefined) => Candidate["files"];
+  filesOf: (api: ParsedApi, deployed: AnyVersion | undefined) => Promise<Candidate["files"]>;
+  /** Makes the files durable before a version names them. */
+  keep: () => Promise<void>;
 }
 
 export function deploy(
@@ -77,39 +79,47 @@ export function deploy(
     if (application !== undefined) return [applicationOf(application, project.project_id)];
     const { configText } = project;
     const errors = condaErrors(project.directory);
-    return deployConfig(deps, request, { configText, errors, filesOf: () => project });
+    const keep = () => deps.projects.keep(project);
+    return deployConfig(deps, request, { configText, errors, filesOf: async () => project, keep });
   });
 }
 
 /** Deploys a new configuration for deployed APIs. Each keeps the files that it was deployed with. */
 export function patch(deps: DeployDeps, request: ConfigRequest, configText: string): Promise<DeployedApi[]> {
-  const filesOf: Source["filesOf"] = ({ config: { name } }, deployed) => {
+  const filesOf: Source["filesOf"] = async ({ config: { name } }, deployed) => {
     if (deployed === undefined)
       throw new ServiceError("api_not_found", `${name} is not deployed; \`quern deploy\` deploys it`);
     const { project_id } = deployed;
+    await deps.projects.fetch(project_id);
     return { project_id, directory: projectDirectory(deps.dataDir, project_id) };
   };
-  return deps.projects.beside(() => deployConfig(deps, request, { configText, errors: [], filesOf }));
+  return deps.projects.beside(() =>
+    deployConfig(deps, request, { configText, errors: [], filesOf, keep: async () => {} }),
+  );
 }
 
 async function deployConfig(
   deps: DeployDeps,
   { sender, configFile, only, dryRun }: ConfigRequest,
-  { configText, errors: ofProject, filesOf }: Source,
+  { configText, errors: ofProject, filesOf, keep }: Source,
 ): Promise<DeployedApi[]> {
   const read = await readLongConfig(configText, configFile, sender);
   const errors = [...read.errors, ...ofProject];
   // Reports the errors of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
-  const candidates = apis.map((api) => {
+  const candidates: Candidate[] = [];
+  for (const api of apis) {
     const deployed = current.get(api.config.name);
-    return { api, deployed, files: filesOf(api, deployed) };
-  });
+    candidates.push({ api, deployed, files: await filesOf(api, deployed) });
+  }
   errors.push(...(await errorsOf(deps, candidates, [...current.values()])));
   if (errors.length > 0) throw invalid(errors);
   const planned = candidates.map(planApi);
-  if (!dryRun) await save(deps.db, planned);
+  if (!dryRun) {
+    if (planned.some(({ isUnchanged }) => !isUnchanged)) await keep();
+    await save(deps.db, planned);
+  }
   return planned.map(({ answer }) => answer);
 }
 

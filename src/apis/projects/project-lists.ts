@@ -6,6 +6,7 @@ import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { projectDirectory } from "../../contracts/data-layout.ts";
 import { LISTED_FILES_KEPT_MAX, LISTED_PROJECTS_KEPT_MAX } from "../../contracts/limits/projects.ts";
+import type { Trees } from "../../state/trees.ts";
 import { deployedFiles } from "./project-files.ts";
 
 export interface ListedFile {
@@ -19,6 +20,7 @@ type ProjectList = readonly ListedFile[] | null;
 
 export class ProjectLists {
   private readonly dataDir: string;
+  private readonly trees: Trees;
   /** The project that was asked for last is the last one. */
   private readonly kept = new Map<string, ProjectList>();
   private keptFiles = 0;
@@ -26,8 +28,9 @@ export class ProjectLists {
   /** Never rejects. */
   private last: Promise<unknown> = Promise.resolve();
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, trees: Trees) {
     this.dataDir = dataDir;
+    this.trees = trees;
   }
 
   /** The files of a project, sorted by path. Those who ask while it is being read share the result. */
@@ -56,6 +59,7 @@ export class ProjectLists {
   /** A project whose files are wrong may be repaired by a deployment, so that this is not kept. */
   private async read(projectId: string): Promise<ProjectList> {
     const directory = projectDirectory(this.dataDir, projectId);
+    await this.trees.fetch(projectId);
     const files = await deployedFiles(directory, projectId).catch(unlessGone);
     if (files === undefined) return null;
     const list: ListedFile[] = [];

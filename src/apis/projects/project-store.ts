@@ -18,6 +18,8 @@ import { unpackArchive } from "./unpack-archive.ts";
 export interface UnpackedProject {
   project_id: string;
   directory: string;
+  /** As they were deployed. */
+  files: readonly ProjectFile[];
   /** The configuration file's text. */
   configText: string;
 }
@@ -52,7 +54,7 @@ export async function unpackProject(
     const project_id = contentId(files);
     const directory = join(root, project_id);
     await place(join(temporary, FILES), directory, files);
-    return { project_id, directory, configText };
+    return { project_id, directory, files, configText };
   } finally {
     await removeTree(temporary);
   }

@@ -13,15 +13,24 @@ import type { Service } from "../../base/service.ts";
 import { projectDirectory } from "../../contracts/data-layout.ts";
 import { PRUNE_EVERY_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
+import type { Trees } from "../../state/trees.ts";
 import { INCOMING } from "./project-store.ts";
 
 /** A delay, so that the deletion of several APIs gets its response before the files are removed. */
 const SOON_MS = 500;
 
+/** Projects that somebody may still ask for. */
 const NEEDED = `
   SELECT v.project_id FROM api_versions v WHERE
     EXISTS (SELECT 1 FROM apis a WHERE a.name = v.name)
     OR EXISTS (SELECT 1 FROM jobs j WHERE j.api_name = v.name AND j.api_id = v.api_id AND j.pruned_time IS NULL)
+    OR EXISTS (SELECT 1 FROM workers w WHERE w.api_name = v.name AND w.api_id = v.api_id)
+  UNION SELECT project_id FROM applications`;
+/** Of those, projects that run now, or may run at once. The others need no copy of what is in the state. */
+const IN_USE = `
+  SELECT v.project_id FROM api_versions v WHERE
+    EXISTS (SELECT 1 FROM apis a WHERE a.name = v.name AND a.api_id = v.api_id)
+    OR EXISTS (SELECT 1 FROM jobs j WHERE j.api_name = v.name AND j.api_id = v.api_id AND j.end_time IS NULL)
     OR EXISTS (SELECT 1 FROM workers w WHERE w.api_name = v.name AND w.api_id = v.api_id)
   UNION SELECT project_id FROM applications`;
 /** Workers of a version that was deleted. Their project is unknown. */
@@ -33,6 +42,8 @@ export interface ProjectSweepOptions {
   db: Database;
   log: Log;
   dataDir: string;
+  /** Where the projects are kept. */
+  trees: Trees;
   /** Runs after each sweep, and removes other things. */
   afterwards: () => Promise<unknown>;
 }
@@ -83,6 +94,19 @@ export class ProjectSweep implements Service {
     ]);
   }
 
+  /** Makes the files of a project durable, before a row names it as that of a version. */
+  keep({ project_id, files }: { project_id: string; files: readonly { path: string }[] }): Promise<void> {
+    return this.options.trees.keep(
+      project_id,
+      files.map(({ path }) => path),
+    );
+  }
+
+  /** The files of a deployed project are on the disk when this resolves. */
+  fetch(projectId: string): Promise<boolean> {
+    return projectId === "" ? Promise.resolve(true) : this.options.trees.fetch(projectId);
+  }
+
   /** Returns the ids of the removed projects; undefined if it is not known now which are needed. */
   async runOnce(): Promise<string[] | undefined> {
     if (this.deployments > 0 || this.sweeping !== undefined) return undefined;
@@ -101,15 +125,34 @@ export class ProjectSweep implements Service {
 
   /** Renames unneeded projects at once, because removing a large directory takes a while. */
   private async takeAway(): Promise<string[]> {
-    const { db } = this.options;
+    const { db, trees } = this.options;
     const [unknown] = await db.all<{ n: number }>(UNKNOWN_WORKERS);
     if (unknown!.n > 0) return [];
     const unneeded = await db.all<{ project_id: string }>(
       `SELECT project_id FROM projects WHERE project_id NOT IN (${NEEDED})`,
     );
-    for (const { project_id } of unneeded)
-      if (existsSync(this.path(project_id))) renameSync(this.path(project_id), this.removedPath(project_id));
+    for (const { project_id } of unneeded) {
+      // Before its row goes: a store that does not respond keeps the row, for the next time.
+      await trees.remove(project_id);
+      this.putAside(project_id);
+    }
+    if (trees.areCopies) await this.takeCopies();
     return unneeded.map(({ project_id }) => project_id);
+  }
+
+  /** Removes copies that nothing uses now. So the disk has no more than what runs. */
+  private async takeCopies(): Promise<void> {
+    const unused = await this.options.db.all<{ project_id: string }>(
+      `SELECT project_id FROM projects WHERE project_id NOT IN (${IN_USE})`,
+    );
+    for (const { project_id } of unused) {
+      this.putAside(project_id);
+      await removeTree(this.removedPath(project_id));
+    }
+  }
+
+  private putAside(projectId: string): void {
+    if (existsSync(this.path(projectId))) renameSync(this.path(projectId), this.removedPath(projectId));
   }
 
   private path(projectId: string): string {

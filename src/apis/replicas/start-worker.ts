@@ -20,6 +20,7 @@ import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
 import { removeFormerLogs } from "../../observe/log-files.ts";
 import type { Init } from "../../protocol/messages.ts";
+import type { Trees } from "../../state/trees.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import { replicaConcurrency } from "./scaling-rules.ts";
 
@@ -32,6 +33,8 @@ export interface StartWorkerDeps {
   dataDir: string;
   /** Whether this machine has GPUs. If so, a worker sees only those that it was given. */
   hasGpus: boolean;
+  /** The files of deployed versions. */
+  projects: Trees;
   /** The port of the listener on loopback where user code calls other APIs. */
   apiPort: number;
 }
@@ -45,6 +48,9 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   const { predictor } = version.config;
   const project = projectDirectory(deps.dataDir, version.project_id);
+  // A replica that cannot start is tried again by itself, and says why. A job waits for a store.
+  if (!(await deps.projects.fetch(version.project_id, jobId !== undefined)))
+    throw new Error(`the files of ${version.name} are not in the state of the server: deploy it again`);
   const logs =
     jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
   const interpreter = await deps.environments.prepare(project, join(logs, "install.log"), predictor.python);

@@ -12,6 +12,7 @@ import { eachFailedItem, type FailedItemsRow } from "../isolate/isolated-rows.ts
 import type { ItemSource } from "../isolate/item-source.ts";
 import { batchId } from "../letters/letters.ts";
 import { errorGroupOf, type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
+import type { ItemsStore } from "../records/items-file.ts";
 import { InputError, jobInput } from "../records/job-input.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { inputIfKept } from "../records/stored-input.ts";
@@ -53,7 +54,7 @@ export interface FailurePage {
 export interface FailureSource {
   db: Database;
   store: ObjectStore;
-  dataDir: string;
+  items: ItemsStore;
 }
 
 /** Few: an error has up to 97 KiB. */

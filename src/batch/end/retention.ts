@@ -20,6 +20,7 @@ import {
 import type { Database } from "../../database/database.ts";
 import { removeOldLetters } from "../letters/old-letters.ts";
 import { forgetParts } from "../output/part-rows.ts";
+import type { ItemsStore } from "../records/items-file.ts";
 import { removeInput } from "../records/stored-input.ts";
 import {
   endRequests,
@@ -39,6 +40,9 @@ export interface RetentionOptions {
   db: Database;
   log: Log;
   dataDir: string;
+  items: Pick<ItemsStore, "giveUp">;
+  /** Removes soon what jobs have given up. */
+  removeSoon: () => void;
   logDirectory: (jobId: string) => string;
   /** Milliseconds after the end: `keepMs` for jobs that succeeded, `keepFailedMs` for all others. */
   keepMs: number;
@@ -84,6 +88,7 @@ export class Retention implements Service {
       after = jobs.at(-1)!.job_id;
     }
     await endRequests(this.options.db);
+    if (pruned.length > 0) this.options.removeSoon();
     return pruned;
   }
 
@@ -171,12 +176,13 @@ export class Retention implements Service {
    * new round can begin, so nobody needs the input.
    */
   private async prune(jobId: string, nowMs: number): Promise<boolean> {
-    const { db, dataDir, logDirectory, leftBy } = this.options;
+    const { db, dataDir, items, logDirectory, leftBy } = this.options;
     const mark = `UPDATE jobs SET pruned_time = ?
       WHERE job_id = ? AND end_time IS NOT NULL AND (pruned_time IS NOT NULL OR ${IS_DUE})`;
     const isMarked = await db.transaction(async (tx) => {
       const marked = await tx.run(mark, [new Date(nowMs).toISOString(), jobId, ...this.dueBefore(nowMs)]);
       if (marked === 0) return false;
+      await items.giveUp(tx, jobId);
       await removeInput(tx, jobId);
       await tx.run(`DELETE FROM job_configs WHERE ${LONG_CONFIG} AND job_id = ?`, [jobId]);
       await forgetParts(tx, jobId);

@@ -7,7 +7,7 @@ import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { appendSegments } from "../../database/segment-rows.ts";
-import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
+import { ITEMS_PATH, type ItemsWriter } from "../records/items-file.ts";
 import { FormerOwner, saveEnqueued } from "../records/owned-job.ts";
 import { type NewSegment, rangeRowBytes } from "./make-segments.ts";
 
@@ -25,7 +25,7 @@ export interface EnqueueCursor {
 }
 
 /** The cursor once all is enqueued: no file comes after it. */
-export function endCursor(own: ItemsFileWriter): EnqueueCursor {
+export function endCursor(own: ItemsWriter): EnqueueCursor {
   const entry = Number.MAX_SAFE_INTEGER;
   return { entry, path: ITEMS_PATH, etag: "", offset: 0, line: 0, own_bytes: own.bytes };
 }
@@ -41,12 +41,12 @@ export interface EnqueueTarget {
 
 export class EnqueueCommits {
   private readonly target: EnqueueTarget;
-  private readonly own: ItemsFileWriter;
+  private readonly own: ItemsWriter;
   private waiting: NewSegment[] = [];
   private waitingBytes = 0;
   private cursor: EnqueueCursor | undefined;
 
-  constructor(target: EnqueueTarget, own: ItemsFileWriter) {
+  constructor(target: EnqueueTarget, own: ItemsWriter) {
     this.target = target;
     this.own = own;
   }

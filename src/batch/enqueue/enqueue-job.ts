@@ -7,7 +7,7 @@ import { RANGES_KEPT_MAX } from "../../contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type SelectedPage, selectPages } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
-import { ITEMS_PATH, ItemsFileWriter } from "../records/items-file.ts";
+import { ITEMS_PATH, type ItemsWriter } from "../records/items-file.ts";
 import type { JobInput } from "../records/job-input.ts";
 import { committedEnqueuing } from "../records/owned-job.ts";
 import { type StoredInput, storedInput } from "../records/stored-input.ts";
@@ -20,8 +20,8 @@ import { SegmentMaker } from "./make-segments.ts";
 export interface EnqueueJobOptions extends EnqueueTarget {
   store: ObjectStore;
   input: JobInput;
-  /** The path of the job's own file. */
-  itemsPath: string;
+  /** The job's own file. */
+  own: ItemsWriter;
   /** Called now and then: true ends the work early. */
   isCancelled: () => boolean;
   /** Called now and then: true ends this turn. */
@@ -56,7 +56,7 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTur
   const before = options.kept ?? (await committed(options, stored));
   const { maker } = before;
   const batchesBefore = maker.cutBatches;
-  const own = new ItemsFileWriter(options.itemsPath);
+  const { own } = options;
   try {
     if (stored.kind !== "items") await whenDiskWorks(() => own.open(before.ownBytes), options.diskWait);
     const commits = new EnqueueCommits(options, own);
@@ -91,7 +91,7 @@ async function committed({ db, jobId }: EnqueueJobOptions, stored: StoredInput):
 
 interface Progress {
   maker: SegmentMaker;
-  own: ItemsFileWriter;
+  own: ItemsWriter;
   commits: EnqueueCommits;
 }
 

@@ -8,7 +8,7 @@ import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import type { SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
-import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
+import { ITEMS_ETAG, ITEMS_PATH, type ItemsWriter } from "../records/items-file.ts";
 import type { JobInput } from "../records/job-input.ts";
 import type { WindowWait } from "../zstd/reader.ts";
 import { compressionOf, DecompressedObject } from "./decompress.ts";
@@ -30,7 +30,7 @@ export interface EnqueueLinesOptions {
   mustBeObjects: boolean;
   maker: SegmentMaker;
   commits: EnqueueCommits;
-  own: ItemsFileWriter;
+  own: ItemsWriter;
   pause: EnqueuePause;
   wait: WindowWait;
 }

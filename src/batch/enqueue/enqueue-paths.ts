@@ -2,7 +2,7 @@
 import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import type { SelectedFile, SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
-import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
+import { ITEMS_ETAG, ITEMS_PATH, type ItemsWriter } from "../records/items-file.ts";
 import { type EnqueueCommits, endCursor } from "./enqueue-commits.ts";
 import type { EnqueuePause, Position } from "./enqueue-position.ts";
 import type { SegmentMaker } from "./make-segments.ts";
@@ -12,7 +12,7 @@ export interface EnqueuePathsOptions {
   pages: AsyncIterable<SelectedPage>;
   maker: SegmentMaker;
   commits: EnqueueCommits;
-  own: ItemsFileWriter;
+  own: ItemsWriter;
   pause: EnqueuePause;
 }
 

@@ -44,6 +44,13 @@ export class JobOutput {
   /** The rows of a worker that has just started. */
   readonly openRows: OpenRows = (onWritten) => new WorkerRows(this.spool, this.spool.stream(onWritten));
 
+  /** Those of these files of the spool that are gone. */
+  async lost(files: readonly number[]): Promise<number[]> {
+    if (files.length === 0) return [];
+    const there = new Set(await this.spool.files());
+    return files.filter((file) => !there.has(file));
+  }
+
   /**
    * All batches are known. Continues after the parts that are there, with the batches that `eachSettled` names. `kept`:
    * files of the spool that have rows of split batches.

@@ -8,8 +8,50 @@ import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
-import { jobsDirectory } from "../../contracts/data-layout.ts";
-import type { OpenObject } from "../../object-store/object-store.ts";
+import { itemsFile, jobDirectory, jobsDirectory } from "../../contracts/data-layout.ts";
+import type { Statements } from "../../database/database.ts";
+import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
+
+/** Where the items of jobs are kept: files of the data directory, or objects of the server's state. */
+export interface ItemsStore {
+  /** Writes the items of a submission durably, before its job is recorded. */
+  write(jobId: string, content: Buffer): Promise<void>;
+  /** In the transaction that records the job with these items. */
+  named(tx: Statements, jobId: string): Promise<void>;
+  /** The submission was not recorded. */
+  forget(jobId: string): Promise<void>;
+  /** `store` waits as the job does. */
+  writer(jobId: string, store: ObjectStore): ItemsWriter;
+  open(jobId: string, store: ObjectStore): Promise<OpenObject>;
+  /** In the transaction that begins the removal of an ended job's data, while its input is still recorded. */
+  giveUp(tx: Statements, jobId: string): Promise<void>;
+}
+
+/** Appends to the items of a job; what was appended is durable after `flush`. */
+export interface ItemsWriter {
+  /** Bytes, including those not yet flushed. */
+  readonly bytes: number;
+  /** Bytes that `flush` still has to write. */
+  readonly waitingBytes: number;
+  /** Forgets what is after `committedBytes`: it was never committed. May be retried after an error. */
+  open(committedBytes: number): Promise<void>;
+  /** `content` must not change until it is flushed. */
+  append(content: Buffer): void;
+  /** May be retried after an error. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function itemsInFiles(dataDir: string): ItemsStore {
+  return {
+    write: (jobId, content) => writeItemsFile(itemsFile(dataDir, jobId), content),
+    named: async () => {},
+    forget: (jobId) => removeTree(jobDirectory(dataDir, jobId)),
+    writer: (jobId) => new ItemsFileWriter(itemsFile(dataDir, jobId)),
+    open: (jobId) => openItemsFile(itemsFile(dataDir, jobId)),
+    giveUp: async () => {},
+  };
+}
 
 /** How ranges name the job's own file: an empty path, and a constant etag because committed content never changes. */
 export const ITEMS_PATH = "";
@@ -55,13 +97,10 @@ export async function writeItemsFile(path: string, content: Buffer): Promise<voi
   }
 }
 
-/** Appends; what was appended is durable after `flush`. */
-export class ItemsFileWriter {
-  /** Bytes, including those not yet flushed. */
+export class ItemsFileWriter implements ItemsWriter {
   bytes = 0;
   private readonly path: string;
   private file: FileHandle | undefined;
-  /** Bytes that `flush` still has to write. */
   waitingBytes = 0;
   private waiting: Buffer[] = [];
 
@@ -69,7 +108,6 @@ export class ItemsFileWriter {
     this.path = path;
   }
 
-  /** Cuts the file to `committedBytes`: the rest was never committed. May be retried after an error. */
   async open(committedBytes: number): Promise<void> {
     const directory = dirname(this.path);
     makeDirectories(directory);
@@ -80,14 +118,12 @@ export class ItemsFileWriter {
     for (const parent of [directory, dirname(directory)]) await sync(parent);
   }
 
-  /** `content` must not change until it is flushed. */
   append(content: Buffer): void {
     this.waiting.push(content);
     this.bytes += content.length;
     this.waitingBytes += content.length;
   }
 
-  /** May be retried after an error. */
   async flush(): Promise<void> {
     const content = Buffer.concat(this.waiting);
     if (content.length === 0) return;

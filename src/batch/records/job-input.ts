@@ -1,9 +1,8 @@
 /** Opens the source of a job's batches: the object store, or the job's own items or file. */
 import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
-import { itemsFile } from "../../contracts/data-layout.ts";
 import type { Statements } from "../../database/database.ts";
 import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
-import { ITEMS_ETAG, ITEMS_PATH, openItemsFile } from "./items-file.ts";
+import { ITEMS_ETAG, ITEMS_PATH, type ItemsStore } from "./items-file.ts";
 import { inputIfKept } from "./stored-input.ts";
 
 export interface JobInput {
@@ -15,7 +14,7 @@ export interface JobInputSource {
   db: Statements;
   jobId: string;
   store: ObjectStore;
-  dataDir: string;
+  items: ItemsStore;
 }
 
 /** `diskWait`: how to wait if no more files can be opened. Without it, that is an error. */
@@ -25,10 +24,10 @@ export function jobInput(source: JobInputSource, diskWait?: DiskWait): JobInput 
   return { open: (path, etag) => (path === ITEMS_PATH ? patient() : source.store.open(path, etag)) };
 }
 
-async function openOwnItems({ db, jobId, dataDir }: JobInputSource): Promise<OpenObject> {
+async function openOwnItems({ db, jobId, store, items }: JobInputSource): Promise<OpenObject> {
   const stored = await inputIfKept(db, jobId);
   const lines = stored?.kind === "items" ? stored.lines : undefined;
-  return lines === undefined ? openItemsFile(itemsFile(dataDir, jobId)) : inMemory(Buffer.from(lines));
+  return lines === undefined ? items.open(jobId, store) : inMemory(Buffer.from(lines));
 }
 
 function inMemory(content: Buffer): OpenObject {

@@ -3,6 +3,7 @@
  * is in no part yet. It works while the job runs, and after it has ended.
  */
 
+import { ServiceError } from "../../contracts/errors.ts";
 import { RESULTS_READ_BYTES } from "../../contracts/limits/outputs.ts";
 import type { Database } from "../../database/database.ts";
 import { findSegment } from "../../database/segment-rows.ts";
@@ -84,13 +85,23 @@ async function* fromSpool(
   const segment = await findSegment(db, jobId, first);
   const range = segment === undefined ? undefined : settledRange(segment, first, end, isRunning);
   if (range === undefined) return;
-  const reader = await SpoolReader.open(rowsDirectory);
+  const reader = await SpoolReader.open(rowsDirectory).catch((error: unknown) => {
+    throw !isRunning && isMissing(error) ? lostRows(jobId, range.first) : error;
+  });
   try {
     yield* reader.rows(range.first, range.next);
   } finally {
     await reader.close();
   }
   yield { bytes: NOTHING, next: range.next };
+}
+
+/** The disk with the rows is gone, and with it the job's end: a part of the output would have them. */
+function lostRows(jobId: string, batch: number): ServiceError {
+  return new ServiceError(
+    "wrong_state",
+    `the predictions of job ${jobId} from batch ${batch} on were on a disk that is gone; resume the job, which runs these batches again`,
+  );
 }
 
 function isMissing(error: unknown): boolean {

@@ -20,6 +20,11 @@ export async function openOwnIndex(directory: string, epoch: number): Promise<Fi
   return open(pathOf(directory, epoch), "r+");
 }
 
+/** Whether a controller has made one. */
+export async function hasIndex(directory: string): Promise<boolean> {
+  return (await epochsIn(directory)).length > 0;
+}
+
 /** Rejects with ENOENT if there is none. */
 export async function newestIndex(directory: string): Promise<string> {
   return pathOf(directory, (await epochsIn(directory)).at(-1) ?? 0);

@@ -4,14 +4,12 @@
  */
 
 import { timestamp, wallMs } from "../../base/clock.ts";
-import { removeTree } from "../../base/files/remove-tree.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
-import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
 import { ITEMS_STORED_BYTES_MAX } from "../../contracts/limits/submissions.ts";
 import { type Database, type Statements, unavailabilityOf } from "../../database/database.ts";
 import { insertOutput } from "../output/job-outputs.ts";
-import { writeItemsFile } from "../records/items-file.ts";
+import type { ItemsStore } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
 import type { StoredInput } from "../records/stored-input.ts";
 import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
@@ -23,7 +21,7 @@ import type { SentSubmission } from "./read-submission.ts";
 
 export interface SubmitDeps extends CheckDeps {
   db: Database;
-  dataDir: string;
+  items: ItemsStore;
   /** Throws `api_not_found`. The API may be deleted while a submission is checked, which takes as long as its stores. */
   assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
   reach: ReachKillPoint;
@@ -63,13 +61,15 @@ export async function submitJob(
   // The id has the same millisecond, so that lists find jobs by their time without reading them.
   const created = timestamp();
   const jobId = newUlid(Date.parse(created));
-  const forget = () => removeTree(jobDirectory(deps.dataDir, jobId));
+  const hasFile = input.kind === "items" && !isShort(input.lines);
+  const forget = async () => {
+    if (hasFile) await deps.items.forget(jobId);
+  };
   const make = async () => {
-    if (input.kind === "items" && !isShort(input.lines))
-      await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);
+    if (hasFile) await deps.items.write(jobId, input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);
-    return record(deps, toNewJob({ jobId, created }, api, submission), output, key);
+    return record(deps, { ...toNewJob({ jobId, created }, api, submission), hasFile }, output, key);
   };
   const recorded = await make().catch(async (error) => {
     // The job may be recorded, and needs its items then. If it is not, the next start removes them.
@@ -85,8 +85,8 @@ export async function submitJob(
 
 /** Resolves to the id of the job that the key now names. */
 function record(
-  { db, assertDeployed }: SubmitDeps,
-  job: NewJob,
+  { db, items, assertDeployed }: SubmitDeps,
+  { hasFile, ...job }: NewJob & { hasFile: boolean },
   output: ReturnType<typeof outputOfJob> | undefined,
   key: SubmissionKey | undefined,
 ): Promise<string> {
@@ -95,6 +95,7 @@ function record(
     if (before !== undefined) return before;
     const paused_time = await assertDeployed(tx, job.api_name);
     await insertJob(tx, { ...job, paused_time });
+    if (hasFile) await items.named(tx, job.job_id);
     if (output !== undefined) await insertOutput(tx, output);
     if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());
     return job.job_id;

@@ -38,6 +38,8 @@ export interface CliContext {
   python: string;
   /** What the data directory's database is; `cure` if something is wrong with it. */
   checkDatabase: () => Promise<{ detail: string; cure?: string }>;
+  /** Undefined if the server has no state in an object store. */
+  checkState: () => Promise<{ detail: string; cure?: string } | undefined>;
   /** Saves and restores backups. */
   savedBackups: () => Promise<{
     targetProblem: (to: string) => string | undefined;

@@ -82,3 +82,11 @@ export const STORE_REMOVALS_AT_ONCE = 16;
 export const STORE_UPLOAD_PAGES_MAX = 200;
 /** Prefixes of a submission that are listed at the same time, if listing needs the network. */
 export const PARALLEL_LISTINGS = 8;
+/** How long a request waits for the state of the server (`--state`), as for its database. */
+export const STATE_REQUEST_PATIENCE_MS = 10_000;
+/** A piece of an object that is read from beginning to end. */
+export const STORE_READ_BYTES = 1024 * 1024;
+/** How often a server reads whether another one has taken its state: one request each time. */
+export const STATE_WATCH_MS = 30_000;
+/** The object that says whose state it is: 300 bytes. */
+export const STATE_OWNER_BYTES_MAX = 4_096;

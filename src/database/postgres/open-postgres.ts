@@ -31,6 +31,8 @@ export interface PostgresOptions {
   onMoved?: OnMoved;
   /** Shorter limits, for tests. */
   limits?: StatementLimits;
+  /** The data directory is a cache of a state in an object store. */
+  hasState?: boolean;
   /** Gives up if it cannot be reached at once: for commands. A server waits. */
   isImpatient?: boolean;
   /** Another owner has taken the database while this one was not connected. It is out of reach from then on. */
@@ -111,7 +113,7 @@ export async function openOwnPostgres(dataDir: string, options: PostgresOptions)
   const limits = { ...MIGRATING };
   const shown = shownDatabase(options.url);
   const db = await connectPostgres({ ...options, limits }, (session) =>
-    assertBelongs(session, dataDir, shown),
+    assertBelongs(session, dataDir, shown, options.hasState),
   );
   try {
     await migrate(db.patient(new AbortController().signal), options.onMoved);
@@ -124,8 +126,13 @@ export async function openOwnPostgres(dataDir: string, options: PostgresOptions)
   }
 }
 
-async function assertBelongs(db: Statements, dataDir: string, shown: string): Promise<void> {
-  const found = await mismatchOf(db, dataDir);
+async function assertBelongs(
+  db: Statements,
+  dataDir: string,
+  shown: string,
+  hasState: boolean | undefined,
+): Promise<void> {
+  const found = await mismatchOf(db, dataDir, hasState);
   if (found === undefined) return;
   const message = `the database ${shown} ${found.what}. Nothing was changed. ${found.cure}`;
   throw new CannotStart("database_missing", message);

@@ -108,4 +108,15 @@ export const LATER_STEPS: readonly SchemaStep[] = [
      PRIMARY KEY (api_name, at_s, kind)) STRICT, WITHOUT ROWID`,
     "CREATE INDEX api_changes_by_age ON api_changes (at_s)",
   ],
+  [
+    // Which state in an object store the database has, if it has one (src/state/owner.ts). The address is for messages.
+    "ALTER TABLE owner ADD COLUMN state_token TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE owner ADD COLUMN state_next TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE owner ADD COLUMN state_address TEXT NOT NULL DEFAULT ''",
+    // The objects with the copied lines of a job: the bytes from `start` to before the next one, or to the object's end.
+    `CREATE TABLE item_pieces (job_id TEXT NOT NULL, start INTEGER NOT NULL, bytes INTEGER NOT NULL, name TEXT NOT NULL,
+     PRIMARY KEY (job_id, start)) STRICT, WITHOUT ROWID`,
+    // Prefixes of the state whose objects nothing else names. `epoch`: of the controller that may still name them.
+    "CREATE TABLE state_garbage (prefix TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+  ],
 ];

@@ -1,13 +1,15 @@
 /** Combines all stores into one: an address goes to the store of its scheme. Clients are loaded on first use. */
 
 import type { StoreScheme } from "../../contracts/store-paths.ts";
+import { ClosedPrefix } from "../closed-prefix.ts";
 import type { LocalRoot } from "../files/allowed-paths.ts";
 import { FileStore } from "../files/file-store.ts";
 import type { ListOptions, ObjectStore, WriteCondition } from "../object-store.ts";
+import { fileAddress } from "../store-path.ts";
 import { AzureStore } from "./azure-store.ts";
 import { GcsStore } from "./gcs-store.ts";
 import { S3Store } from "./s3-store.ts";
-import { ServerStore } from "./server-store.ts";
+import { OWN_PREFIX, SERVER_PREFIX, ServerStore } from "./server-store.ts";
 
 export interface StoresOptions {
   /** The directories that `file://` may access. */
@@ -21,12 +23,50 @@ export interface StoresOptions {
   env: NodeJS.ProcessEnv;
 }
 
-export function openStores(options: StoresOptions): ObjectStore {
-  const { roots, dataDir, outputsDirectory, temporaryDirectory, env } = options;
-  const own = [{ path: outputsDirectory, isReadOnly: false }];
+/** The state of a server in an object store (`--state`): nobody reaches it by an address of a submission. */
+export interface StatePlace {
+  /** The address of its prefix, with a slash at its end. */
+  address: string;
+  store: ObjectStore;
+}
+
+export function openStores(options: StoresOptions, state?: StatePlace): ObjectStore {
+  const { roots, dataDir, temporaryDirectory } = options;
+  const closed = (store: ObjectStore) =>
+    state === undefined ? store : new ClosedPrefix(store, state.address);
+  const { s3, gs, az } = bucketStores(options.env);
   return new Stores({
-    quern: new ServerStore(new FileStore(own, temporaryDirectory, undefined), outputsDirectory),
-    file: new FileStore(roots, temporaryDirectory, dataDir),
+    quern:
+      state === undefined
+        ? inDirectory(options)
+        : new ServerStore(state.store, OWN_PREFIX, state.address, true),
+    file: closed(new FileStore(roots, temporaryDirectory, dataDir)),
+    ...{ s3: closed(s3), gs: closed(gs), az: closed(az) },
+  });
+}
+
+/**
+ * The store of a server's state, whose addresses are the store's own. `directory`: for `file://`, the one directory that
+ * it may access; it exists.
+ */
+export function openStateStore(
+  env: NodeJS.ProcessEnv,
+  directory: string | undefined,
+  temporaryDirectory: string,
+): ObjectStore {
+  const roots = directory === undefined ? [] : [{ path: directory, isReadOnly: false }];
+  const file = new FileStore(roots, temporaryDirectory, undefined);
+  return new Stores({ ...bucketStores(env), file, quern: file });
+}
+
+function inDirectory({ outputsDirectory, temporaryDirectory }: StoresOptions): ServerStore {
+  const own = [{ path: outputsDirectory, isReadOnly: false }];
+  const files = new FileStore(own, temporaryDirectory, undefined);
+  return new ServerStore(files, SERVER_PREFIX, `${fileAddress(outputsDirectory)}/`);
+}
+
+function bucketStores(env: NodeJS.ProcessEnv) {
+  return {
     s3: new S3Store({ endpoint: env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL }),
     gs: new GcsStore({ emulator: env.STORAGE_EMULATOR_HOST }),
     az: new AzureStore({
@@ -35,7 +75,7 @@ export function openStores(options: StoresOptions): ObjectStore {
       key: env.AZURE_STORAGE_KEY,
       sasToken: env.AZURE_STORAGE_SAS_TOKEN,
     }),
-  });
+  };
 }
 
 /** Those that callers may name, and the server's own. */

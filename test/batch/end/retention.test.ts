@@ -14,6 +14,7 @@ import {
   saveFailedItems,
   saveParts,
 } from "../../../src/batch/isolate/isolated-rows.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import type { JobRow } from "../../../src/batch/records/job-rows.ts";
 import { countEnded, jobTotals } from "../../../src/batch/records/job-totals.ts";
 import { rowsDirectory } from "../../../src/contracts/data-layout.ts";
@@ -78,6 +79,7 @@ describe("the retention", () => {
   const makeRetention = (keepRecordsMs?: number, leftBy = () => workersLeave) =>
     new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
+      ...{ items: itemsInFiles(directory), removeSoon: () => {} },
       ...{ logDirectory: (job: string) => join(directory, "logs", job), keepRecordsMs },
       ...{ keepMs: DAY_MS, keepFailedMs: 9 * DAY_MS, boundLogs: async () => 0 },
       leftBy,

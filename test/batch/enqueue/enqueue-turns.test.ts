@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type EnqueueTurnEnd, enqueueJob } from "../../../src/batch/enqueue/enqueue-job.ts";
 import { EnqueuePlaces } from "../../../src/batch/enqueue/enqueue-places.ts";
 import { EnqueueTurn, EnqueueTurns } from "../../../src/batch/enqueue/enqueue-turns.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import { jobInput } from "../../../src/batch/records/job-input.ts";
 import { itemsFile } from "../../../src/contracts/data-layout.ts";
 import {
@@ -132,12 +133,12 @@ describe("the input of a job that enqueues in turns", () => {
   /** One turn after the other. A crash: the next turn knows only what is committed. */
   async function enqueue(jobId: string, store: ObjectStore, mayStop: () => boolean, isCrash: () => boolean) {
     const itemsPath = itemsFile(directory, jobId);
+    const items = itemsInFiles(directory);
     const options = {
       ...{ db, jobId, epoch: 0, reach: () => {}, diskWait: { onWait: () => {}, signal } },
       ...{
         store,
-        input: jobInput({ db, jobId, store, dataDir: directory }),
-        itemsPath,
+        input: jobInput({ db, jobId, store, items }),
         signal,
         isCancelled: () => false,
         onWait: () => {},
@@ -151,7 +152,12 @@ describe("the input of a job that enqueues in turns", () => {
     for (; end.kind === "turn_over"; turns++) {
       if (!end.isFurther) length *= 2;
       asked = 0;
-      end = await enqueueJob({ ...options, isTurnOver, kept: isCrash() ? undefined : end.kept });
+      end = await enqueueJob({
+        ...options,
+        own: items.writer(jobId, store),
+        isTurnOver,
+        kept: isCrash() ? undefined : end.kept,
+      });
     }
     expect(end).toMatchObject({ kind: "enqueued" });
     return { turns, ...(await committed(jobId, itemsPath)) };

@@ -1,7 +1,7 @@
 /** A job's own items: short ones are in the database, longer ones in the job's own file. */
 import { existsSync } from "node:fs";
 import { beforeEach, expect, it } from "vitest";
-import { ITEMS_PATH, writeItemsFile } from "../../../src/batch/records/items-file.ts";
+import { ITEMS_PATH, itemsInFiles, writeItemsFile } from "../../../src/batch/records/items-file.ts";
 import { jobInput } from "../../../src/batch/records/job-input.ts";
 import { submitJob } from "../../../src/batch/submit/submit-job.ts";
 import { itemsFile, jobDirectory } from "../../../src/contracts/data-layout.ts";
@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 async function submit(items: string): Promise<string> {
   const deps = {
-    ...{ db, dataDir, store: NO_STORE, reach: () => {} },
+    ...{ db, items: itemsInFiles(dataDir), store: NO_STORE, reach: () => {} },
     assertDeployed: async () => null,
     isQueueMissing: async () => false,
     hasConditions: async () => true,
@@ -36,7 +36,9 @@ async function submit(items: string): Promise<string> {
 }
 
 async function ownItems(jobId: string): Promise<string> {
-  const object = await jobInput({ db, jobId, store: NO_STORE, dataDir }).open(ITEMS_PATH);
+  const object = await jobInput({ db, jobId, store: NO_STORE, items: itemsInFiles(dataDir) }).open(
+    ITEMS_PATH,
+  );
   const content = Buffer.alloc(object.bytes + 10);
   // In two pieces, of which the second asks for more than there is.
   expect(await object.read(content, 0, 0, 3)).toBe(3);

@@ -7,6 +7,7 @@ import { openLog } from "../../../src/base/log.ts";
 import { failurePage } from "../../../src/batch/end/failures.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
 import { saveFailedAttempt } from "../../../src/batch/records/batch-rows.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import { listJobs, unfinishedJobs } from "../../../src/batch/records/job-lists.ts";
 import { configText, insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
 import { jobSummary, jobTotals } from "../../../src/batch/records/job-totals.ts";
@@ -126,9 +127,10 @@ describe("the large columns of jobs", () => {
     const logDirectory = (id: string) => join(directory, "logs", id);
     const retention = new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory, logDirectory },
+      ...{ items: itemsInFiles(directory), removeSoon: () => {} },
       ...{ keepMs: DAY_MS, keepFailedMs: DAY_MS, boundLogs: async () => 0, leftBy: async () => {} },
     });
-    const source = { db, store: {} as ObjectStore, dataDir: directory };
+    const source = { db, store: {} as ObjectStore, items: itemsInFiles(directory) };
     const failuresOf = async (job: typeof ended) => {
       const failures = [];
       for await (const failure of (await failurePage(source, job, { after: { batch: -1 }, limit: 10 }))

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { assertDeployed } from "../../../src/apis/api-reader.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
 import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
 import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
@@ -39,7 +40,7 @@ describe("a dry run and its submission", () => {
     deps = {
       db,
       store: EMPTY,
-      dataDir: directory,
+      items: itemsInFiles(directory),
       reach: () => {},
       assertDeployed: async () => null,
       isQueueMissing,

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import { jobLogDirectory, outputDirectory } from "../../../src/contracts/data-layout.ts";
 import { readOutput, WRITER } from "../../harness/outputs.ts";
 import { project } from "../../harness/projects.ts";
@@ -38,6 +39,7 @@ async function prune(server: TestServer): Promise<void> {
   const logDirectory = (id: string) => jobLogDirectory(dataDir, id);
   const retention = new Retention({
     ...{ db, log: openLog("test", "/dev/null"), dataDir, logDirectory },
+    ...{ items: itemsInFiles(dataDir), removeSoon: () => {} },
     ...{ keepMs: 1000, keepFailedMs: 1000, boundLogs: async () => 0, leftBy: async () => {} },
   });
   expect(await retention.runOnce(Date.now() + 60_000)).toHaveLength(2);

@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
+import { itemsInFiles } from "../../../src/batch/records/items-file.ts";
 import { ITEMS_STORED_BYTES_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { isOnSqlite } from "../../harness/databases.ts";
@@ -276,6 +277,8 @@ describe.runIf(isOnSqlite)("the retention", () => {
       db,
       log,
       dataDir: server.dataDir,
+      items: itemsInFiles(server.dataDir),
+      removeSoon: () => {},
       logDirectory,
       keepMs: 14 * day,
       keepFailedMs: 60 * day,
