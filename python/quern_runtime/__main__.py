@@ -1,7 +1,7 @@
 """`python -m quern_runtime --listen ADDRESS --note FILE`; the token is in QUERN_WORKER_TOKEN.
 
 ADDRESS is `unix:PATH`, `tcp:HOST:PORT` (loopback only), or `tls:HOST:PORT` with `--certificate FILE --key FILE`.
-A launcher gives `--launcher`, a descriptor (launcher_link.py).
+A launcher gives `--launcher`, a descriptor, and `--project`, a directory (launcher_link.py).
 
 `--template` instead: a process that forks workers on request (template.py), each with such arguments and environment.
 """
@@ -43,12 +43,13 @@ def main() -> None:
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     parser.add_argument("--launcher", type=int)
+    parser.add_argument("--project")
     arguments = parser.parse_args()
     token = os.environ.pop("QUERN_WORKER_TOKEN")
     redirect_standard_streams()
     try:
         listener = listen(arguments.listen, arguments.certificate, arguments.key)
-        worker = Worker(listener, Note(arguments.note), token, LauncherLink(arguments.launcher))
+        worker = Worker(listener, Note(arguments.note), token, LauncherLink(arguments.launcher, arguments.project))
     except ValueError as error:
         print(error, file=sys.stderr)
         leave(os.EX_USAGE)

@@ -9,13 +9,16 @@ import socket
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .shapes import Fault
+    from .shapes import Fault, Init
 
 
 class LauncherLink:
-    """`descriptor` is one end of a pair of Unix sockets; None without a launcher."""
+    """`descriptor` is one end of a pair of Unix sockets; None without a launcher. `project` is where it has put the
+    project: the controller does not know the pod's directories.
+    """
 
-    def __init__(self, descriptor: int | None = None) -> None:
+    def __init__(self, descriptor: int | None = None, project: str | None = None) -> None:
+        self._project = project
         self._socket = None if descriptor is None else socket.socket(fileno=descriptor)
         if self._socket is not None:
             self._socket.setblocking(False)
@@ -29,6 +32,10 @@ class LauncherLink:
     def fileno(self) -> int:
         """Readable once the launcher is gone: it never sends anything."""
         return -1 if self._socket is None else self._socket.fileno()
+
+    def locate(self, init: Init) -> Init:
+        """INIT with the project's directory in this pod."""
+        return init if self._project is None else {**init, "project": self._project}
 
     def tell(self, state: str, fault: Fault | None = None) -> None:
         """A launcher that is gone, or does not read, hears nothing."""

@@ -48,6 +48,7 @@ class Lifecycle:
         """Loads the class and makes the predictor; answers READY or INIT_FAILED. A process that has worked for another
         job has the class already: the new job gets a new predictor.
         """
+        init = self.launcher.locate(init)
         self.state = "initializing"
         self.launcher.tell(self.state)
         self.api_id = init["api_id"]

@@ -13,7 +13,7 @@ import { root } from "./server.ts";
 
 export type WorkerKind = "unix" | "tcp" | "tls";
 
-const TOKEN = "f00d";
+export const WORKER_TOKEN = "f00d";
 const ECHO =
   "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return payload\n";
 
@@ -83,7 +83,7 @@ export class StartedWorker {
     const identity = this.kind === "tls" ? ["--certificate", file("cert.pem"), "--key", file("key.pem")] : [];
     this.process = spawn("python3", ["-c", boot, "--listen", listen, "--note", file("note"), ...identity], {
       cwd: join(root, "python"),
-      env: { ...process.env, QUERN_WORKER_TOKEN: TOKEN },
+      env: { ...process.env, QUERN_WORKER_TOKEN: WORKER_TOKEN },
       stdio: ["ignore", "pipe", "pipe"],
     });
     for (const stream of [this.process.stdout!, this.process.stderr!])
@@ -107,7 +107,7 @@ export class PredictingCaller {
 
   static async open(address: WorkerAddress, role: "controller" | "gateway"): Promise<PredictingCaller> {
     const caller = new PredictingCaller();
-    const hello = { role, token: TOKEN, epoch: 1 };
+    const hello = { role, token: WORKER_TOKEN, epoch: 1 };
     caller.connection = await WorkerConnection.open(
       address,
       hello,
