@@ -89,11 +89,22 @@ export class ProjectServer {
   }
 }
 
+export interface PodCommand {
+  command: string;
+  args: string[];
+  cwd: string;
+}
+
 export class LaunchedPod {
   readonly directory = mkdtempSync(join(tmpdir(), "quern-pod-"));
   readonly cache: string;
   output = "";
   process!: ChildProcess;
+  private command: PodCommand = {
+    command: "python3",
+    args: ["-m", "quern_launcher"],
+    cwd: join(root, "python"),
+  };
   private readonly ports: { worker: number; health: number };
   private readonly url: string;
   private readonly variables: Record<string, string>;
@@ -103,6 +114,7 @@ export class LaunchedPod {
     url: string,
     variables: Record<string, string> = {},
     cache?: string,
+    start?: (directory: string) => PodCommand,
   ): Promise<LaunchedPod> {
     const pod = new LaunchedPod(url, variables, cache, {
       worker: await freePort(),
@@ -114,6 +126,7 @@ export class LaunchedPod {
     const files = makeCertificate(secrets);
     renameSync(files.cert, join(secrets, "tls.crt"));
     renameSync(files.key, join(secrets, "tls.key"));
+    if (start !== undefined) pod.command = start(pod.directory);
     pod.run();
     return pod;
   }
@@ -141,8 +154,9 @@ export class LaunchedPod {
 
   /** Also again, in the same pod. */
   run(): void {
-    this.process = spawn("python3", ["-m", "quern_launcher"], {
-      cwd: join(root, "python"),
+    const { command, args, cwd } = this.command;
+    this.process = spawn(command, args, {
+      cwd,
       env: {
         ...process.env,
         QUERN_PROJECT_URL: this.url,
