@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|small-jobs|dashboard|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|small-jobs|transport|dashboard|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -17,6 +17,7 @@ import { benchS3 } from "./s3.ts";
 import { benchServing } from "./serving.ts";
 import { benchSmallJobs } from "./small-jobs.ts";
 import { benchStart } from "./start.ts";
+import { benchTransport } from "./transport.ts";
 
 const ROUNDS = 5;
 const NOOP = `
@@ -70,6 +71,7 @@ if (chosen.includes("outputs")) {
   const [rounds, slowS] = [scaled("rounds", ROUNDS), scaled("slow", 60)];
   await benchOutputs(directory, { lines, path, rounds, slowS });
 }
+if (chosen.includes("transport")) await benchTransport(ROUNDS);
 if (chosen.includes("small-jobs")) await benchSmallJobs();
 if (chosen.includes("dashboard")) await benchDashboard();
 if (chosen.includes("hostile")) benchHostile(directory);

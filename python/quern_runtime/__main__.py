@@ -1,4 +1,7 @@
-"""`python -m quern_runtime --listen unix:PATH|tcp:HOST:PORT --note FILE`; the token is in QUERN_WORKER_TOKEN.
+"""`python -m quern_runtime --listen ADDRESS --note FILE`; the token is in QUERN_WORKER_TOKEN.
+
+ADDRESS is `unix:PATH`, `tcp:HOST:PORT` (loopback only), or `tls:HOST:PORT` with `--certificate FILE --key FILE`.
+A launcher gives `--launcher`, a descriptor, and `--project`, a directory (launcher_link.py).
 
 `--template` instead: a process that forks workers on request (template.py), each with such arguments and environment.
 """
@@ -11,8 +14,9 @@ import os
 import sys
 
 from . import capability
-from .connection import listen
+from .launcher_link import LauncherLink
 from .leaving import crash, exit_code, leave
+from .listening import listen
 from .log_stream import redirect_standard_streams
 from .note import Note
 from .template import Template
@@ -36,11 +40,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="quern_runtime")
     parser.add_argument("--listen", required=True)
     parser.add_argument("--note", required=True)
+    parser.add_argument("--certificate")
+    parser.add_argument("--key")
+    parser.add_argument("--launcher", type=int)
+    parser.add_argument("--project")
     arguments = parser.parse_args()
     token = os.environ.pop("QUERN_WORKER_TOKEN")
     redirect_standard_streams()
     try:
-        worker = Worker(listen(arguments.listen), Note(arguments.note), token)
+        listener = listen(arguments.listen, arguments.certificate, arguments.key)
+        worker = Worker(listener, Note(arguments.note), token, LauncherLink(arguments.launcher, arguments.project))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        leave(os.EX_USAGE)
     except OSError as error:
         if error.errno not in SHORTAGES:
             raise

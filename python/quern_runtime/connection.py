@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import socket
 from typing import TYPE_CHECKING, Any
 
 from . import protocol
 from .log_stream import report
 
 if TYPE_CHECKING:
+    import socket
+
     from .shapes import Meta
 
 # A longer body is not copied behind its head.
@@ -195,32 +196,3 @@ class Connection:
             self.sock.close()
         except OSError:
             pass
-
-
-def listen(address: str) -> socket.socket:
-    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`. Raises OSError if the address is not available."""
-    kind, _, rest = address.partition(":")
-    if kind == "unix":
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(rest)
-    else:
-        host, _, port = rest.rpartition(":")
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, int(port)))
-    listener.listen(64)
-    listener.setblocking(False)
-    return listener
-
-
-def accept(listener: socket.socket, number: int) -> Connection | None:
-    """A Connection for a waiting caller, or None when it has left again."""
-    try:
-        sock, _ = listener.accept()
-    except OSError:
-        return None
-    sock.setblocking(False)
-    if sock.family != getattr(socket, "AF_UNIX", None):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return Connection(sock, number)

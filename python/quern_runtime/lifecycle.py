@@ -18,6 +18,7 @@ from .process_state import ProcessState
 if TYPE_CHECKING:
     from .connection import Connection
     from .deliveries import Deliveries
+    from .launcher_link import LauncherLink
     from .load_predictor import Predictor
     from .note import Note
     from .predictions import Predictions
@@ -29,7 +30,8 @@ DROP_SECONDS_MAX = 5
 class Lifecycle:
     """From "new" to "initializing" to "ready", or to "failed" if the class cannot be loaded."""
 
-    def __init__(self, note: Note, deliveries: Deliveries, predictions: Predictions) -> None:
+    def __init__(self, note: Note, deliveries: Deliveries, predictions: Predictions, launcher: LauncherLink) -> None:
+        self.launcher = launcher
         self._note = note
         self._deliveries = deliveries
         self._predictions = predictions
@@ -46,7 +48,9 @@ class Lifecycle:
         """Loads the class and makes the predictor; answers READY or INIT_FAILED. A process that has worked for another
         job has the class already: the new job gets a new predictor.
         """
+        init = self.launcher.locate(init)
         self.state = "initializing"
+        self.launcher.tell(self.state)
         self.api_id = init["api_id"]
         self.job_id = (init.get("job_spec") or {}).get("job_id")
         if "log_file" in init:
@@ -65,7 +69,9 @@ class Lifecycle:
         except BaseException as error:
             leave_if_child(error)
             self.state = "failed"
-            connection.send(protocol.INIT_FAILED, 0, encode(_describe(error)))
+            described = _describe(error)
+            self.launcher.tell(self.state, described)
+            connection.send(protocol.INIT_FAILED, 0, encode(described))
             return
         self.predictor = predictor
         if self.job_id is not None:
@@ -83,6 +89,7 @@ class Lifecycle:
             "is_async": predictor.is_async,
             "has_on_job_complete": predictor.on_job_complete is not None,
         }
+        self.launcher.tell(self.state)
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
     def _drop_predictor(self) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import time
 from typing import TYPE_CHECKING
 
-from .connection import accept
+from .strangers import Strangers
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterator
 
     from .connection import Connection
+    from .listening import Listener
 
 
 # How long a worker that has drained waits for gateways to close their connections.
@@ -25,7 +26,7 @@ class Sockets:
 
     def __init__(
         self,
-        listener: socket.socket,
+        listener: Listener,
         on_message: Callable[[Connection, int, int, bytes], None],
         on_drop: Callable[[Connection], None],
     ) -> None:
@@ -37,12 +38,15 @@ class Sockets:
         self._on_drop = on_drop
         self._selector = selectors.DefaultSelector()
         self._connections: dict[int, Connection] = {}
+        self._strangers = Strangers()
         self._connections_made = 0
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._is_woken = False
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._has_launcher = False
+        self._on_launcher_gone: Callable[[], None] = lambda: None
         # Since when nobody has been connected (monotonic seconds).
         self.lonely_since = time.monotonic()
         # Since when this worker waits for gateways to leave (monotonic seconds); None before.
@@ -52,7 +56,8 @@ class Sockets:
         return iter(list(self._connections.values()))
 
     def __bool__(self) -> bool:
-        return bool(self._connections)
+        """Whether a caller is connected that has said hello."""
+        return len(self._connections) > len(self._strangers.silent_since)
 
     def fileno(self) -> int:
         """Readable when `poll` has something to read."""
@@ -70,15 +75,41 @@ class Sockets:
 
     def poll(self, timeout: float) -> None:
         """Waits up to `timeout` seconds, and handles received messages."""
+        strangers = self._strangers
+        if strangers.silent_since:
+            strangers.begin_turn()
         for key, events in self._selector.select(timeout):
-            if key.fileobj is self._listener:
-                self._accept()
-            elif key.fileobj == self._wake_read:
-                os.read(self._wake_read, 4096)
-                # Cleared before the caller checks for work, so that later work wakes it again.
-                self._is_woken = False
+            if key.data is None:
+                self._attend(key.fd)
             elif events & selectors.EVENT_READ:
                 self._read(key.data)
+        if strangers.silent_since:
+            for connection in strangers.overdue():
+                self.drop(connection)
+
+    def _attend(self, descriptor: int) -> None:
+        """What is no connection can be read."""
+        if descriptor == self._wake_read:
+            os.read(self._wake_read, 4096)
+            # Cleared before the caller checks for work, so that later work wakes it again.
+            self._is_woken = False
+        elif descriptor == self._listener.fileno():
+            self._accept()
+        else:
+            self._selector.unregister(descriptor)
+            self._on_launcher_gone()
+
+    def watch_launcher(self, descriptor: int, on_gone: Callable[[], None]) -> None:
+        """Calls `on_gone` once the other end of this socket is closed. With a launcher (-1: none) nobody is lonely."""
+        self._on_launcher_gone = on_gone
+        self._has_launcher = descriptor >= 0
+        if self._has_launcher:
+            self.lonely_since = math.inf
+            self._selector.register(descriptor, selectors.EVENT_READ, None)
+
+    def know(self, connection: Connection) -> None:
+        """It has said hello."""
+        self._strangers.remove(connection)
 
     def flush(self) -> None:
         """Sends as much as the peers accept now, and the rest when they accept more."""
@@ -95,8 +126,9 @@ class Sockets:
             return
         self._selector.unregister(connection.sock)
         connection.close()
+        self._strangers.remove(connection)
         self._on_drop(connection)
-        if not self._connections:
+        if connection.role is not None and not self and not self._has_launcher:
             self.lonely_since = time.monotonic()
 
     def have_gateways_left(self) -> bool:
@@ -122,12 +154,19 @@ class Sockets:
 
     def _accept(self) -> None:
         self._connections_made += 1
-        connection = accept(self._listener, self._connections_made)
-        if connection is not None:
-            self._connections[connection.number] = connection
-            self._selector.register(connection.sock, selectors.EVENT_READ, connection)
+        connection = self._listener.accept(self._connections_made)
+        if connection is None:
+            return
+        self._connections[connection.number] = connection
+        self._selector.register(connection.sock, selectors.EVENT_READ, connection)
+        surplus = self._strangers.add(connection)
+        if surplus is not None:
+            self.drop(surplus)
 
     def _read(self, connection: Connection) -> None:
+        # It may have been dropped in this turn.
+        if connection.role is None and not (connection.is_open and self._strangers.may_read(connection)):
+            return
         try:
             for message_type, message_id, body in connection.receive():
                 self._on_message(connection, message_type, message_id, body)

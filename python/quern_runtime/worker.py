@@ -24,9 +24,10 @@ from .predictions import Predictions
 from .sockets import Sockets
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
+    from .launcher_link import LauncherLink
+    from .listening import Listener
     from .note import Note
 
     Handler = Callable[[Connection, int, bytes], None]
@@ -42,7 +43,7 @@ FLUSH_NS = 200_000
 class Worker:
     """One process with the user's class: the sockets, the predictor, and its pending work."""
 
-    def __init__(self, listener: socket.socket, note: Note, token: str) -> None:
+    def __init__(self, listener: Listener, note: Note, token: str, launcher: LauncherLink) -> None:
         self._sockets = Sockets(listener, self._dispatch, self._forget)
         self._note = note
         self._token = token
@@ -50,7 +51,7 @@ class Worker:
         self._tasks: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._predictions = Predictions(note, self._sockets.wake, self._flush, self._ask_for_successor)
         self._deliveries = Deliveries(note, self._flush, log_fault)
-        self._life = Lifecycle(note, self._deliveries, self._predictions)
+        self._life = Lifecycle(note, self._deliveries, self._predictions, launcher)
         self._epoch = 0
         self._draining = False
         of_both: dict[int, Handler] = {
@@ -76,6 +77,7 @@ class Worker:
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         watch_forks(self._after_fork)
+        self._sockets.watch_launcher(self._life.launcher.fileno(), self._on_sigterm)
         while not self._is_over():
             if self._predictions.is_async:
                 late("quern_runtime.tasks").run(self._run_async())
@@ -147,6 +149,7 @@ class Worker:
             connection.is_open = False
             return
         connection.role = hello["role"]
+        self._sockets.know(connection)
         if connection.role == "controller":
             self._take_owner(connection, hello["epoch"])
         welcome = {
@@ -193,6 +196,7 @@ class Worker:
 
     def _on_drain(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._draining = True
+        self._life.launcher.tell("draining")
 
     def _on_enqueued(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._life.learn_total(json.loads(body)["total_batch_count"])
@@ -233,12 +237,13 @@ class Worker:
             return True
         return time.monotonic() - self._sockets.lonely_since > ORPHAN_EXIT_S
 
-    def _on_sigterm(self, signum: int, stack: object) -> None:
+    def _on_sigterm(self, *_: object) -> None:
         self._draining = True
         self._sockets.wake()
 
     def _after_fork(self) -> None:
         """In a forked child: it owns none of the worker's sockets, and no note."""
+        self._life.launcher.close()
         self._note.detach()
         self._sockets.close_in_child()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

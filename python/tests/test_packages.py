@@ -5,6 +5,7 @@ import sys
 import unittest
 from pathlib import Path
 
+import quern_launcher
 import quern_runtime
 
 
@@ -13,7 +14,8 @@ class PackagesTest(unittest.TestCase):
     def test_the_runtime_imports_only_the_standard_library(self) -> None:
         imported = {
             name.partition(".")[0]
-            for file in Path(quern_runtime.__file__).parent.rglob("*.py")
+            for package in (quern_runtime, quern_launcher)
+            for file in Path(package.__file__).parent.rglob("*.py")
             for node in ast.walk(ast.parse(file.read_text()))
             for name in imports_of(node)
         }

@@ -3,7 +3,7 @@
  * restarts.
  */
 import type { MemoryLimits } from "../contracts/http/answers.ts";
-import type { WorkerAddress } from "../protocol/worker-connection.ts";
+import type { WorkerAddress } from "../protocol/connect-socket.ts";
 import type { Interpreter } from "./environments/interpreter.ts";
 
 export interface WorkerSpec {

@@ -7,7 +7,7 @@ import { isMap } from "./loose-json.ts";
 import { encodeJson, type Hello, MESSAGE, type Refusal, type Welcome } from "./messages.ts";
 
 /** A worker replies only after its predict() returns, so a worker that accepts the connection gets this long. */
-const HANDSHAKE_MS = 600_000;
+export const HANDSHAKE_MS = 600_000;
 
 /** The worker refused the connection, and said why. */
 export class ConnectionRefused extends Error {

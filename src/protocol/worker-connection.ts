@@ -1,10 +1,11 @@
 /**
- * One connection to one worker, over a Unix socket or TCP. It owns long bodies and the joining of writes: one per
+ * One connection to one worker, over a Unix socket, TCP or TLS. It owns long bodies and the joining of writes: one per
  * event-loop turn, or one per FLUSH_FRAMES. Its owner interprets the messages.
  */
-import { createConnection, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits/frames.ts";
+import { connectSocket, isSecure, type WorkerAddress } from "./connect-socket.ts";
 import { FrameInbox } from "./frame-inbox.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
@@ -19,15 +20,10 @@ import {
   type Welcome,
 } from "./messages.ts";
 
-export type WorkerAddress = { path: string } | { host: string; port: number };
-
 /** With this many frames a write goes out before the end of the turn, so that the worker can start meanwhile. */
 const FLUSH_FRAMES = 32;
 
 const NO_BYTES = Buffer.alloc(0);
-
-/** Keep-alive detects a TCP peer that is gone. The peer's kernel replies to it, however busy the process is. */
-const KEEP_ALIVE_FIRST_MS = 5_000;
 
 export interface WorkerConnectionEvents {
   /** Whether the worker may begin a body of several frames. A request counts until its reply, also a cancelled one. */
@@ -76,6 +72,8 @@ export class WorkerConnection {
     const reader = new FrameReader((type, flags, id, body) => frames.take(type, flags, id, body));
     const socket: Socket = connectSocket(address, reader);
     try {
+      // HELLO has the token, so that the worker's certificate is checked first.
+      if ("tls" in address) await isSecure(socket, timeoutMs);
       const welcome = await shakeHands(socket, frames, { protocol: PROTOCOL_VERSION, ...hello }, timeoutMs);
       const connection = new WorkerConnection(socket, welcome, events);
       connection.listen(events, frames);
@@ -199,25 +197,4 @@ export class WorkerConnection {
 function onLong(events: WorkerConnectionEvents, type: number, id: number, frames: readonly Buffer[]): void {
   if (type === MESSAGE.CHUNK && events.onLongChunk !== undefined) events.onLongChunk(id, frames);
   else events.onMessage(type, id, Buffer.concat(frames));
-}
-
-/** A socket that reads into the memory of `reader`. Bytes that are not frames end it. */
-function connectSocket(address: WorkerAddress, reader: FrameReader): Socket {
-  const socket = createConnection({
-    ...address,
-    onread: {
-      buffer: () => reader.space(),
-      callback: (bytes) => {
-        try {
-          if (!reader.filled(bytes)) return true;
-        } catch (error) {
-          socket.destroy(asProtocolError(error));
-          return true;
-        }
-        setImmediate(() => socket.resume());
-        return false;
-      },
-    },
-  });
-  return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_FIRST_MS);
 }

@@ -1,12 +1,13 @@
-/** One suite for the worker, over a Unix socket and over TCP with a token: what docs/worker-protocol.md promises. */
+/** One suite for the worker, over a Unix socket, TCP and TLS: what docs/worker-protocol.md promises. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits/frames.ts";
 import { decodeAck } from "../../src/protocol/ack.ts";
+import type { WorkerAddress } from "../../src/protocol/connect-socket.ts";
 import { readDeliveryNote, runsForMs } from "../../src/protocol/delivery-note.ts";
 import {
   decodeRelease,
@@ -15,7 +16,8 @@ import {
   MESSAGE,
   PROTOCOL_VERSION,
 } from "../../src/protocol/messages.ts";
-import { type WorkerAddress, WorkerConnection } from "../../src/protocol/worker-connection.ts";
+import { WorkerConnection } from "../../src/protocol/worker-connection.ts";
+import { makeCertificate } from "../harness/certificates.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
 import { root } from "../harness/server.ts";
@@ -121,8 +123,13 @@ class Caller {
   }
 }
 
-describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
+describe.each(["unix", "tcp", "tls"] as const)("a worker over %s", (kind) => {
   let dir: string;
+  const certificates = kind === "tls" ? mkdtempSync(join(tmpdir(), "quern-certificate-")) : undefined;
+  const files = certificates === undefined ? undefined : makeCertificate(certificates);
+  afterAll(() => {
+    if (certificates !== undefined) rmSync(certificates, { recursive: true });
+  });
   let address: WorkerAddress;
   let process: ChildProcess;
   let note: string;
@@ -132,8 +139,10 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     note = join(dir, "note");
     writeFileSync(join(dir, "predictor.py"), OBEDIENT);
     address = kind === "unix" ? { path: join(dir, "w.sock") } : { host: "127.0.0.1", port: await freePort() };
+    if (files !== undefined && "host" in address)
+      address = { ...address, tls: { ca: readFileSync(files.cert, "utf8") }, serverName: "quern" };
     start();
-    await eventually("the worker listens", () => kind === "tcp" || existsSync(join(dir, "w.sock")));
+    await eventually("the worker listens", () => kind !== "unix" || existsSync(join(dir, "w.sock")));
   });
   afterEach(() => {
     process.kill("SIGKILL");
@@ -142,9 +151,10 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   /** `first`: Python that runs before the worker does. */
   function start(first = ""): void {
-    const listen = "path" in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`;
+    const listen = "path" in address ? `unix:${address.path}` : `${kind}:${address.host}:${address.port}`;
+    const identity = files === undefined ? [] : ["--certificate", files.cert, "--key", files.key];
     const boot = `${first}\nfrom quern_runtime.__main__ import main; main()`;
-    process = spawn("python3", ["-c", boot, "--listen", listen, "--note", note], {
+    process = spawn("python3", ["-c", boot, "--listen", listen, "--note", note, ...identity], {
       cwd: join(root, "python"),
       env: { ...globalThis.process.env, QUERN_WORKER_TOKEN: TOKEN },
       stdio: "ignore",
