@@ -128,6 +128,7 @@ function contextOf(options: GlobalOptions): CliContext {
     checkDatabase: async () =>
       (await import("./database-check.ts")).checkDatabase(dataDir, database(), state()),
     checkState: async () => (await import("./state-check.ts")).checkState(dataDir, database(), state()),
+    openCluster: async (asked) => (await import("./cluster-check.ts")).openCluster(asked),
     savedBackups: () => import("./saved-backups.ts"),
     createKeyOffline: async (...args) =>
       (await import("./offline-keys.ts")).createKeyOffline(...args, database(), state() !== undefined),

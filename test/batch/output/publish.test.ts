@@ -123,7 +123,7 @@ it("ends at once if the server stops", async () => {
 it("replaces the manifest of a server whose files were restored, and no other store's", async () => {
   const places = join(realpathSync(directory), "outputs");
   const files = new FileStore([{ path: realpathSync(directory), isReadOnly: false }], directory, undefined);
-  const stored = { server: new ServerStore(files, places), file: files };
+  const stored = { server: new ServerStore(files, SERVER_PREFIX, `file://${places}/`), file: files };
   const prefixes = { server: `${SERVER_PREFIX}job/`, file: `file://${places}/job/` };
   for (const kind of ["server", "file"] as const) {
     await db.run("DELETE FROM job_outputs");
