@@ -10,7 +10,15 @@ import type { JobRow } from "../../src/batch/records/job-rows.ts";
 import { RunTicker } from "../../src/batch/run-ticker.ts";
 import { DatabaseUnavailable } from "../../src/database/database.ts";
 
-const JOB = { job_id: "job", api_name: "api", status: "status_running", round: 1, timeout_s: null };
+const COUNTS = { succeeded: 0, failed_batches: 0 };
+const JOB = {
+  job_id: "job",
+  api_name: "api",
+  status: "status_running",
+  round: 1,
+  timeout_s: null,
+  ...COUNTS,
+};
 
 let directory: string;
 beforeEach(() => {

@@ -117,7 +117,8 @@ async function deployConfig(
   if (errors.length > 0) throw invalid(errors);
   const planned = candidates.map(planApi);
   if (!dryRun) {
-    if (planned.some(({ isUnchanged }) => !isUnchanged)) await keep();
+    // Also of unchanged versions: somebody may have removed their files from the store.
+    await keep();
     await save(deps.db, planned);
   }
   return planned.map(({ answer }) => answer);

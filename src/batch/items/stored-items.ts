@@ -7,7 +7,7 @@ import { type Database, first, type Statements } from "../../database/database.t
 import { SERVER_PREFIX } from "../../object-store/backends/server-store.ts";
 import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
 import { expectObjects, giveUpObjects, nameObjects } from "../../state/garbage.ts";
-import { jobPrefix, removeBelow, writeObject } from "../../state/state-store.ts";
+import { jobPrefix, writeObject } from "../../state/state-store.ts";
 import type { ItemsStore, ItemsWriter } from "../records/items-file.ts";
 import { FormerOwner } from "../records/owned-job.ts";
 import { inputIfKept } from "../records/stored-input.ts";
@@ -41,15 +41,10 @@ export class StoredItems implements ItemsStore {
     return nameObjects(tx, jobPrefix(jobId));
   }
 
-  /** If the store does not respond, the object is garbage, which the next start removes. */
+  /** Nobody waits for the store: the object is garbage now, which the next sweep removes. */
   async forget(jobId: string): Promise<void> {
-    const { db, store } = this.options;
-    const prefix = jobPrefix(jobId);
-    const remove = async () => {
-      await removeBelow(store, prefix);
-      await nameObjects(db, prefix);
-    };
-    await remove().catch(() => {});
+    // Without a database, the next start finds it by its epoch.
+    await giveUpObjects(this.options.db, jobPrefix(jobId)).catch(() => {});
   }
 
   writer(jobId: string, store: ObjectStore): ItemsWriter {

@@ -111,6 +111,9 @@ describe.each(BOTH_DATABASES)("items in a state, with %s", (_, open, isInstalled
       await itemsOf(1).write(jobId, BYTES);
       await itemsOf(1).write("cut-off", BYTES);
       expect(await sweep(1)).toBe(0);
+      await itemsOf(1).write("refused", BYTES);
+      await itemsOf(1).forget("refused");
+      expect(await sweep(1)).toBe(1);
       await db.transaction((tx) => itemsOf(1).named(tx, jobId));
       expect(await sweep(2)).toBe(1);
       expect(stored()).toContain(join("jobs", jobId, "items"));
