@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .environment_id import InstallError
+from .hidden import hide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,9 +34,10 @@ def run_step(what: str, command: Sequence[str], directory: str, environment: Map
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            sys.stdout.buffer.write(line)
+            text = hide(line.decode("utf-8", "replace"))
+            sys.stdout.buffer.write(text.encode())
             sys.stdout.buffer.flush()
-            last.append(line[:1000].decode("utf-8", "replace").rstrip())
+            last.append(text[:1000].rstrip())
         code = process.wait()
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .hidden import hide_own_keys
 from .note_reader import read_note
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class WorkerProcess:
         self.signal(signal.SIGKILL)
         while self._has_output() and self.forward_output():
             pass
-        lines = self._last.decode("utf-8", "replace").rstrip().split("\n")[-LAST_LINES:]
+        lines = hide_own_keys(self._last.decode("utf-8", "replace")).rstrip().split("\n")[-LAST_LINES:]
         is_out_of_memory = code == -signal.SIGKILL and _memory_kills() > self._kills
         return {
             **({"code": code} if code >= 0 else {"signal": signal.Signals(-code).name}),

@@ -11,6 +11,7 @@ import unittest
 
 from quern_launcher.contents import content_id
 from quern_launcher.environment_id import environment_id
+from quern_launcher.hidden import hide
 from quern_launcher.supervise import PAUSE_MAX_S, pause_after
 from quern_launcher.unpack import BYTES_LIMIT, ArchiveError, unpack
 from quern_launcher.user_environment import parse_env, without_own
@@ -99,6 +100,15 @@ class LauncherTest(unittest.TestCase):
         text = 'A=1\nexport B = two # comment\nC=\'a #b\'\nD="x\\ny"\nE="two\nlines"\n# F=1\nG=\n'
         expected = {"A": "1", "B": "two", "C": "a #b", "D": "x\ny", "E": "two\nlines", "G": ""}
         self.assertEqual(parse_env(text), expected)
+
+    def test_installers_print_no_secrets_of_addresses(self) -> None:
+        for secret, shown in (
+            ("https://me:pass/word@x/simple", "https://***@x/simple"),
+            ("https://x/a.whl?Token=abc&b=1", "https://x/a.whl?Token=***&b=1"),
+            ("key quern_" + "a" * 32, "key quern_***"),
+            ("https://x:8080/a@1", "https://x:8080/a@1"),
+        ):
+            self.assertEqual(hide(secret), shown)
 
     def test_user_code_gets_no_variable_of_quern(self) -> None:
         self.assertEqual(without_own({"QUERN_X": "1", "PATH": "/bin"}), {"PATH": "/bin"})

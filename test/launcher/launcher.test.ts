@@ -212,9 +212,11 @@ describe("a pod's launcher", () => {
   it("says why an installation failed", async () => {
     const pod = await launch({
       "predictor.py": ECHO,
-      "dependencies.sh": "echo no such library >&2\nexit 3\n",
+      "dependencies.sh": "echo no such library at https://me:secret@x >&2\nexit 3\n",
     });
-    await pod.untilReadiness(/^503 failed: dependencies.sh failed:\nno such library/);
+    await pod.untilReadiness(/^503 failed: dependencies.sh failed:\nno such library at https:/);
+    expect(pod.output).toContain("no such library at https://***@x");
+    expect(pod.output).not.toContain("secret");
   });
 
   it("refuses settings that cannot work, and says what to do", async () => {
