@@ -125,6 +125,7 @@ function contextOf(options: GlobalOptions): CliContext {
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
     python: setting("python"),
     checkDatabase: async () => (await import("./database-check.ts")).checkDatabase(dataDir, database()),
+    openCluster: async (asked) => (await import("./cluster-check.ts")).openCluster(asked),
     savedBackups: () => import("./saved-backups.ts"),
     createKeyOffline: async (...args) =>
       (await import("./offline-keys.ts")).createKeyOffline(...args, database()),

@@ -24,6 +24,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   backup: { rooms: ["base", "contracts", "database"], npm: ["tar", "zod"] },
   observe: { rooms: ["base", "contracts"], npm: [] },
   engine: { rooms: ["base", "contracts", "protocol"], npm: ["tinyqueue"] },
+  kubernetes: { rooms: ["base", "contracts"], npm: ["yaml"] },
   apis: {
     rooms: [
       "base",
@@ -137,7 +138,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   cli: ["cli/dashboard", "cli/jobs", "cli/kubernetes", "cli/project", "cli/server", "cli/terminal"],
   "cli/dashboard": ["cli/server", "cli/terminal"],
   "cli/jobs": ["cli/server", "cli/terminal"],
-  "cli/kubernetes": ["cli/server"],
+  "cli/kubernetes": ["cli/server", "cli/terminal"],
   "cli/server": [],
   "cli/terminal": ["cli/server"],
   "cli/project": ["cli/server", "cli/terminal"],
@@ -146,6 +147,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "contracts/http": ["contracts", "contracts/config", "contracts/limits"],
   "contracts/limit-table": ["contracts", "contracts/config", "contracts/limits"],
   "contracts/limits": [],
+  "contracts/limits/kubernetes": [],
   "contracts/validation": ["contracts/limits"],
   control: ["control/answers", "control/dashboard", "control/explain", "control/jobs", "control/requests"],
   "control/answers": ["control/requests"],

@@ -7,21 +7,14 @@ import { promisify } from "node:util";
 import { isTooOld, minorVersionOf } from "../contracts/config/python-versions.ts";
 import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { type CliContext, CliError, EXIT } from "./server/context.ts";
-import { size, table } from "./terminal/table.ts";
+import { type Finding, showFindings } from "./terminal/findings.ts";
+import { size } from "./terminal/table.ts";
 
 const run = promisify(execFile);
 const DISK_LEAST_BYTES = 2 * 1024 ** 3;
 /** In which `stat` counts, whatever the file system has (POSIX, sys_stat.h). */
 const BLOCK_BYTES = 512;
 const OPEN_FILES_LEAST = 1024;
-
-export interface Finding {
-  check: string;
-  /** `warn` does not fail the command. */
-  result: "ok" | "warn" | "fail";
-  detail: string;
-  cure?: string;
-}
 
 export async function doctor(context: CliContext): Promise<number> {
   const findings = [
@@ -34,14 +27,7 @@ export async function doctor(context: CliContext): Promise<number> {
     await openFiles(),
     ...(await server(context)),
   ];
-  if (context.output === "json") await context.out(`${JSON.stringify(findings, null, 2)}\n`);
-  else {
-    const rows = findings.map(({ check, result, detail }) => [check, result, detail]);
-    await context.out(`${table(["check", "result", "found"], rows)}\n`);
-    for (const { check, cure } of findings)
-      if (cure !== undefined) await context.out(`\n${check}: ${cure}\n`);
-  }
-  return findings.some(({ result }) => result === "fail") ? EXIT.failed : EXIT.success;
+  return showFindings(context, findings);
 }
 
 function node(): Finding {

@@ -32,7 +32,20 @@ export function addOwnVerbs(program: Command, run: RunVerb, version: string): vo
   program
     .command("doctor")
     .description("check the environment: Node, Python, disk, limits, the server")
-    .action(() => run(async (context) => (await import("./doctor.ts")).doctor(context)));
+    .option(
+      "--namespace <name>",
+      "check instead the pods of Quern in this namespace of the kubeconfig's cluster",
+    )
+    .option(
+      "--wait [duration]",
+      "with --namespace: wait until all pods are ready, at most so long (default 5m)",
+    )
+    .action(({ namespace, wait }) =>
+      run(async (context) => {
+        if (namespace === undefined) return (await import("./doctor.ts")).doctor(context);
+        return (await import("./kubernetes/doctor.ts")).clusterDoctor(context, { namespace, wait });
+      }),
+    );
   program
     .command("completion <shell>")
     .description("print the completion for bash, zsh or fish")

@@ -1,6 +1,6 @@
 /** The environment of this process. Only this file reads `process.env`. */
 import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { SETTINGS, type SettingName } from "./settings.ts";
 
 /** The environment of the server, a part of which user code may see, or of a command. */
@@ -40,6 +40,11 @@ function defaultDataDir(): string {
 /** The directory of the command line's own files: `$XDG_CONFIG_HOME/quern`. */
 export function configDirectory(): string {
   return join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "quern");
+}
+
+/** The file that tells kubectl where a cluster is: the first of `$KUBECONFIG`. */
+export function kubeconfigFile(): string {
+  return process.env.KUBECONFIG?.split(delimiter).find(Boolean) ?? join(homedir(), ".kube", "config");
 }
 
 /** The directory in which the runtime directories of servers are: `$XDG_RUNTIME_DIR`. */

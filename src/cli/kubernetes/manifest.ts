@@ -13,7 +13,7 @@ export interface PodChoice {
   databaseSecret: string | undefined;
 }
 
-const NAME = "quern";
+export const NAME = "quern";
 const PORT = 8420;
 /** The user `node` of Node's images. */
 const USER = 1000;
@@ -27,6 +27,8 @@ const LEAVE_SECONDS = 5;
 const DRAIN_SECONDS = 40;
 const SPARE_SECONDS = 15;
 const LABELS = { "app.kubernetes.io/name": NAME };
+/** Selects the pods of Quern. */
+export const LABEL_SELECTOR = `app.kubernetes.io/name=${NAME}`;
 
 /** The objects in the order in which to apply them. */
 export function manifest(choice: PodChoice): readonly object[] {

@@ -38,6 +38,8 @@ export interface CliContext {
   python: string;
   /** What the data directory's database is; `cure` if something is wrong with it. */
   checkDatabase: () => Promise<{ detail: string; cure?: string }>;
+  /** The pods of Quern in the cluster that the kubeconfig names. Rejects if there is no such cluster. */
+  openCluster: (asked: ClusterPods) => Promise<FollowedCluster>;
   /** Saves and restores backups. */
   savedBackups: () => Promise<{
     targetProblem: (to: string) => string | undefined;
@@ -49,6 +51,41 @@ export interface CliContext {
   }>;
   /** Creates a key in a data directory that no server uses. */
   createKeyOffline: (dataDir: string, asked: NewKey) => Promise<CreatedKey>;
+}
+
+/** Which pods: those with these labels in this namespace. `owner`: the name of the object that creates them. */
+export interface ClusterPods {
+  namespace: string;
+  labelSelector: string;
+  owner: string;
+}
+
+/** What a pod does, and why it does not serve. */
+export interface PodFound {
+  name: string;
+  /** `ready`, or another phase of src/kubernetes/pod-state.ts. */
+  phase: string;
+  reason?: string;
+  detail?: string;
+  cure?: string;
+}
+
+export type ClusterFound =
+  | {
+      server: string;
+      /** Of Kubernetes. */
+      version: string;
+      pods: PodFound[];
+      /** Why there are no pods, if the cluster says so. */
+      lack: string | undefined;
+    }
+  | { server: string; detail: string; cure: string };
+
+export interface FollowedCluster {
+  read(): Promise<ClusterFound>;
+  /** Calls `onPods` after each change of a pod, with all of them, until `close`. */
+  follow(onPods: (pods: PodFound[]) => void, onFailure: (error: Error) => void): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** The exit codes (docs/contract/command-line.md#exit-codes). */
