@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/apis/config/parse-config.ts";
+import { CLUSTER_KEYS } from "../../../src/contracts/config/cluster-keys.ts";
 import { parseDurationMs } from "../../../src/contracts/config/durations.ts";
 import { FORMER_GUIDE, FORMER_KEYS } from "../../../src/contracts/config/former-keys.ts";
 
@@ -22,6 +23,12 @@ describe("a configuration", () => {
       autoscaling: { min_replicas: 1 },
     });
     expect(configText).toBe("{}");
+  });
+
+  it.each(Object.keys(CLUSTER_KEYS))("may not say compute.%s, which is for pods of a cluster", (key) => {
+    expect(errorsOf(api(`  compute: {cpu: 1, ${key}: x}\n`))).toEqual([
+      `quern.yaml:3:21 a: compute.${key}: is for workers in pods of their own, and here they are processes of the server's machine: remove this key; ${CLUSTER_KEYS[key]}`,
+    ]);
   });
 
   it.each([
