@@ -30,6 +30,7 @@ export function openCluster(asked: ClusterPods): FollowedCluster {
         needed = `list pods -n ${asked.namespace}`;
         const { items } = await client.get<{ items: Pod[] }>(path, { labelSelector });
         const pods = items.map(podFound);
+        needed = `list events -n ${asked.namespace}`;
         const lack = pods.length === 0 ? await whyNone(client, asked) : undefined;
         return { server: access.server, version: gitVersion, pods, lack };
       } catch (error) {
