@@ -108,4 +108,11 @@ export const LATER_STEPS: readonly SchemaStep[] = [
      PRIMARY KEY (api_name, at_s, kind)) STRICT, WITHOUT ROWID`,
     "CREATE INDEX api_changes_by_age ON api_changes (at_s)",
   ],
+  [
+    // The workers of a job over time (batch/spans/span-rows.ts).
+    `CREATE TABLE worker_spans (job_id TEXT NOT NULL, number INTEGER NOT NULL, worker_id TEXT NOT NULL,
+     started_time TEXT NOT NULL, ready_time TEXT, ended_time TEXT, how TEXT, reason TEXT, batches INTEGER NOT NULL,
+     spans INTEGER NOT NULL, PRIMARY KEY (job_id, number)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX worker_spans_open ON worker_spans (job_id) WHERE ended_time IS NULL",
+  ],
 ];
