@@ -116,6 +116,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
     "batch/places",
     "batch/records",
     "batch/results",
+    "batch/spans",
   ],
   "batch/places": [],
   "batch/items": ["batch/records"],
@@ -133,8 +134,9 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "batch/letters": ["batch/records"],
   "batch/listing": ["batch/records"],
   "batch/deliveries": ["batch/rows"],
+  "batch/spans": [],
   "batch/warm": [],
-  "batch/workers": ["batch/deliveries", "batch/records", "batch/rows", "batch/warm"],
+  "batch/workers": ["batch/deliveries", "batch/records", "batch/rows", "batch/spans", "batch/warm"],
   "batch/dispatch": [
     "batch/deliveries",
     "batch/isolate",

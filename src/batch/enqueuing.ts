@@ -56,7 +56,11 @@ export class Enqueuing implements Phase, WorkersOwner {
       },
       by: workersOf(job_id, api_name, priority),
       start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
-      forget: deps.forgetWorker,
+      forget: async (workerId) => {
+        await run.spans.save();
+        await deps.forgetWorker(workerId);
+      },
+      spans: run.spans,
       warm: api.reusesWorkers ? deps.warmWorkers.of({ api_name, api_id, compute: api.compute }) : undefined,
       takeOver: (process) => deps.takeOverWorker(process, job_id),
       init: async (total) => ({

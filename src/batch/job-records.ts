@@ -8,6 +8,7 @@ import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
 import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
 import { type JobSummary, type JobTotal, jobSummary, jobTotals } from "./records/job-totals.ts";
+import { type NumberedSpan, spansOf } from "./spans/span-rows.ts";
 
 const FAILURE_GROUPS_MAX = 500;
 
@@ -47,6 +48,11 @@ export class JobRecords {
   async totals(): Promise<{ byApi: JobTotal[]; letters: { queue: string; messages: number }[] }> {
     const { db } = this.source;
     return { byApi: await jobTotals(db), letters: await letterTotals(db) };
+  }
+
+  /** When its workers worked. */
+  spans(jobId: string): Promise<NumberedSpan[]> {
+    return spansOf(this.source.db, jobId);
   }
 
   durations(): Promise<JobDurations[]> {

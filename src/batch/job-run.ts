@@ -31,6 +31,7 @@ import type { EndCause } from "./records/job-status.ts";
 import { FormerOwner, setNotQueued, setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
 import type { RunTicker, Ticking } from "./run-ticker.ts";
+import { WorkerSpans } from "./spans/worker-spans.ts";
 import { StoreWait } from "./store-wait.ts";
 
 /** What the runs of all jobs share. */
@@ -49,6 +50,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   readonly diskWait: DiskWait;
   readonly store: ObjectStore;
   readonly input: JobInput;
+  readonly spans: WorkerSpans;
   output: JobOutput | undefined;
   readonly over: AbortSignal;
   isEnding = false;
@@ -74,6 +76,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.diskWait) };
     this.job = job;
+    this.spans = new WorkerSpans(this.deps.db, job.job_id);
     this.lostWorkers = lostWorkers;
     this.places = places;
     this.ticker = ticker;
@@ -211,11 +214,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   /** Ends the job in the background. If `end` itself throws, no other cause would end the job any more. */
   endSoon(cause: EndCause): void {
-    contain(
-      "a job's end",
-      () => this.end(cause),
-      (error) => endAtAnyRate(this.deps, this.job, error),
-    );
+    const failed = (error: Error) => endAtAnyRate(this.deps, this.job, error);
+    contain("a job's end", () => this.end(cause), failed);
   }
 
   /** It waits for its first worker. */

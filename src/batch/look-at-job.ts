@@ -2,6 +2,7 @@
 import { ageMsOf } from "../engine/lifetime.ts";
 import type { JobRun } from "./job-run.ts";
 import type { PhaseLook } from "./phase.ts";
+import type { WorkerSpans } from "./spans/worker-spans.ts";
 import type { BatchWorker } from "./workers/batch-worker.ts";
 
 export interface WorkerLook {
@@ -13,6 +14,8 @@ export interface WorkerLook {
   busy: { batch: number; forMs: number } | undefined;
   /** How much of its time since its first batch it had none. */
   idleShare: number | undefined;
+  /** Batches that it got. */
+  batches: number;
 }
 
 export interface JobLook extends Omit<PhaseLook, "workers"> {
@@ -22,13 +25,16 @@ export interface JobLook extends Omit<PhaseLook, "workers"> {
   /** Until its timeout; infinity without one. */
   leftMs: number;
   workers: WorkerLook[];
+  /** What is not saved yet about when its workers worked. */
+  spans: ReturnType<WorkerSpans["unsaved"]>;
 }
 
-export function lookAt({ phase, isEnding, storeWait, deadline }: JobRun, nowMs: number): JobLook {
+export function lookAt({ phase, isEnding, storeWait, deadline, spans }: JobRun, nowMs: number): JobLook {
   const { workers, ...rest } = phase.look(nowMs);
   return {
     ...rest,
     ...{ isEnding, storeError: storeWait.describe(), leftMs: deadline.endsMs - nowMs },
+    spans: spans.unsaved(),
     workers: workers.map((worker) => workerLook(worker, nowMs)),
   };
 }
@@ -39,5 +45,6 @@ function workerLook({ identity, state, deliveries, lastProgressMs }: BatchWorker
     ...{ id: identity.worker_id, state, ageMs: ageMsOf(identity) },
     busy: batch === undefined ? undefined : { batch, forMs: nowMs - lastProgressMs },
     idleShare: deliveries.idleShare(nowMs),
+    batches: deliveries.leased,
   };
 }

@@ -9,6 +9,7 @@ import type { JobOutput } from "./output/job-output.ts";
 import type { JobInput } from "./records/job-input.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
+import type { WorkerSpans } from "./spans/worker-spans.ts";
 import type { BatchWorker } from "./workers/batch-worker.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 
@@ -50,6 +51,8 @@ export interface RunOfJob {
   /** How to wait while the disk is full. */
   readonly diskWait: DiskWait;
   readonly isEnding: boolean;
+  /** When its workers worked. */
+  readonly spans: WorkerSpans;
   /** Aborted when the job is ending, or is left to the next controller. */
   readonly over: AbortSignal;
   /** A worker is ready. Its first one ends the time in which the job was queued. */

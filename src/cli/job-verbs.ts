@@ -147,6 +147,15 @@ function addReading(job: Command, run: RunVerb): void {
       }),
     );
   job
+    .command("workers <api> <job>")
+    .description("show when each worker of a job started, was ready and ended, and why")
+    .action((api, id) =>
+      run(async (context) => {
+        const { jobWorkers } = await import("./jobs/job-workers.ts");
+        return (await watching()).watched(context, (again) => jobWorkers(again, api, id));
+      }),
+    );
+  job
     .command("list [api]")
     .description("show the newest jobs of an API, or of all")
     .option("--limit <count>", "at most this many", "10")

@@ -14,7 +14,7 @@ import type {
   letterListSchema,
   queueListSchema,
 } from "../contracts/http/answers.ts";
-import type { Explanation } from "../contracts/http/explain-operations.ts";
+import type { Explanation, JobWorkersShown } from "../contracts/http/explain-operations.ts";
 import type {
   Attention,
   allJobsSchema,
@@ -41,7 +41,7 @@ export type KeyList = z.infer<typeof keyListSchema>;
 export type QueueList = z.infer<typeof queueListSchema>;
 export type LetterList = z.infer<typeof letterListSchema>;
 export type Letter = LetterList["messages"][number];
-export type { Attention, Explanation, OverviewApi, OverviewChanges, OverviewJob, Series };
+export type { Attention, Explanation, JobWorkersShown, OverviewApi, OverviewChanges, OverviewJob, Series };
 export type Overview = OverviewShown;
 export type ComputePart = Overview["compute"]["gpus"];
 export type Session = z.infer<typeof sessionSchema>;

@@ -31,6 +31,7 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     },
     log: openLog("test"),
     jobLog() {},
+    spans: { started() {}, ready() {}, because() {}, ended() {} },
     end({ kind }) {
       throw new Error(kind);
     },

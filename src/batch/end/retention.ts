@@ -199,6 +199,7 @@ export class Retention implements Service {
     await this.deleteRows("batches", "batch_index", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("batch_parts", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("failed_items", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
+    await this.deleteRows("worker_spans", "number", jobId, PRUNED_SEGMENTS_AT_ONCE);
     await this.deleteRows("segments", "first_batch", jobId, PRUNED_SEGMENTS_AT_ONCE);
     return true;
   }

@@ -4,12 +4,14 @@
  * because nobody can receive its result.
  */
 import { rmSync } from "node:fs";
+import { timestamp } from "../../base/clock.ts";
 import type { Database } from "../../database/database.ts";
 import { takeBoot } from "../../database/owner-row.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "../../database/worker-rows.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { addInterruptions } from "../records/interrupted-batches.ts";
+import { loseSpans } from "../spans/span-rows.ts";
 
 export interface FormerWorkers {
   /** Workers of real-time APIs, which keep running. */
@@ -41,6 +43,7 @@ export async function endFormerWorkers(
   const formerBoot = await db.transaction(async (tx) => {
     await addInterruptions(tx, noted);
     for (const { worker_id } of former) await deleteWorker(tx, worker_id);
+    await loseSpans(tx, timestamp());
     return takeBoot(tx, boot);
   });
   for (const { note, socket } of former) for (const path of [note, socket]) rmSync(path, { force: true });

@@ -32,9 +32,7 @@ export class JobWorkers {
   private readonly reservations: WorkerReservations;
   private readonly processes: WorkerProcesses;
   private readonly log: WorkerLog;
-  private failed = 0;
   readonly leaving: LeavingWorkers;
-  private hadWorker = false;
   private isStopped = false;
   private hasLoggedFullDisk = false;
   private owner: WorkersOwner = NO_OWNER;
@@ -85,12 +83,12 @@ export class JobWorkers {
   /** The counts of the contract. */
   counts(nowMs: number): WorkerCounts {
     const running = this.all.filter(({ state }) => state === "ready").length;
-    return { ...this.reservations.counts(running, nowMs), running, succeeded: 0, failed: this.failed };
+    return { ...this.reservations.counts(running, nowMs), running, succeeded: 0, failed: this.log.failed };
   }
 
   /** Describes in a sentence what the workers without compute wait for, or the job for its first one. */
   describeWaiting(withNames: boolean): string | undefined {
-    const starting = this.hadWorker || this.reservations.held === 0 ? undefined : FIRST_STARTS;
+    const starting = this.log.hadWorker || this.reservations.held === 0 ? undefined : FIRST_STARTS;
     return this.reservations.describeWaiting(withNames) ?? starting;
   }
 
@@ -136,6 +134,7 @@ export class JobWorkers {
     const { process, former, log_file } = begun;
     const worker = new BatchWorker(process, this.events, { lifetime, openRows, former });
     this.workers.set(worker, reservation);
+    this.log.started(worker);
     // The job may have ended while the process was starting.
     if (!this.isStopped && !this.leaving.isDraining)
       return worker.setUp({ ...(await init(this.owner.totalBatches)), log_file }, epoch);
@@ -156,7 +155,7 @@ export class JobWorkers {
 
   private notSetUp(worker: BatchWorker, fault: WorkerFault): void {
     if (worker.isReused) return this.startAfresh(worker, fault);
-    this.failed++;
+    this.log.notSetUp(worker.identity.worker_id, fault);
     this.inside(() => this.drop(worker));
     const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
     this.options.end({ kind, reason: setUpFailed(fault) });
@@ -183,14 +182,14 @@ export class JobWorkers {
   }
 
   private died(worker: BatchWorker, death: WorkerDeath): void {
+    if (!this.isStopped) this.inside(() => this.log.died(worker.identity.worker_id, death));
     this.inside(() => this.drop(worker));
-    if (!this.isStopped) this.log.died(worker.identity.worker_id, death);
     this.owner.died(worker, death);
     this.startMissing();
   }
 
   private isReady(worker: BatchWorker): void {
-    this.hadWorker = true;
+    this.log.ready(worker);
     const reservation = this.workers.get(worker);
     if (reservation !== undefined)
       this.reservations.works(reservation, worker.startMs, (isAsked) => this.askToYield(worker, isAsked));
@@ -241,6 +240,7 @@ export class JobWorkers {
     const reservation = this.workers.get(worker);
     if (reservation === undefined) return false;
     this.workers.delete(worker);
+    this.log.ended(worker);
     this.leaving.hasLeft(worker, this.workers.size);
     if (this.isStopped) this.reservations.giveBack(reservation);
     else this.reservations.keep(reservation);

@@ -1,7 +1,10 @@
-/** Writes to a job's log what happens to its workers: how each died, and once what they wait for. */
+/** Writes down what happens to the workers of a job: in its log how each died, and in its spans when each worked. */
 import type { Log } from "../../base/log.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { describeFault } from "../../protocol/read-fault.ts";
+import type { WorkerSpans } from "../spans/worker-spans.ts";
+import type { BatchWorker } from "./batch-worker.ts";
 import type { WorkerDeath } from "./worker-death.ts";
 import type { WorkerReservations } from "./worker-reservations.ts";
 
@@ -12,18 +15,43 @@ export interface WorkerLogOptions {
   jobId: string;
   log: Log;
   jobLog: (line: string) => void;
+  spans: Pick<WorkerSpans, "started" | "ready" | "because" | "ended">;
 }
 
 export class WorkerLog {
   private readonly options: WorkerLogOptions;
   private hasLoggedWaiting = false;
+  /** A worker was ready. */
+  hadWorker = false;
+  /** Workers that could not be set up, so that the job ended. */
+  failed = 0;
 
   constructor(options: WorkerLogOptions) {
     this.options = options;
   }
 
-  died(worker_id: string, { exit, broken }: WorkerDeath): void {
-    const { jobId: job_id, log, jobLog } = this.options;
+  started({ identity }: BatchWorker): void {
+    this.options.spans.started(identity.worker_id);
+  }
+
+  ready({ identity }: BatchWorker): void {
+    this.hadWorker = true;
+    this.options.spans.ready(identity.worker_id);
+  }
+
+  ended({ identity, deliveries }: BatchWorker): void {
+    this.options.spans.ended(identity.worker_id, deliveries.leased);
+  }
+
+  notSetUp(worker_id: string, fault: WorkerFault): void {
+    this.failed++;
+    this.options.spans.because(worker_id, "failed", describeFault(fault));
+  }
+
+  died(worker_id: string, { exit, broken, inHand }: WorkerDeath): void {
+    const { jobId: job_id, log, jobLog, spans } = this.options;
+    const batch = inHand === undefined ? "" : ` with batch ${inHand} in hand`;
+    spans.because(worker_id, "died", `${describeExit(exit)}${batch}`);
     if (broken === undefined) return jobLog(`worker ${worker_id} ${describeExit(exit)}`);
     log.error(
       { event: "worker_broke_protocol", job_id, worker_id, broken },
@@ -36,17 +64,21 @@ export class WorkerLog {
     this.options.jobLog(`worker ${worker_id} has been starting for ${seconds} s`);
   }
 
-  notReused(worker_id: string, { type, message }: WorkerFault): void {
+  notReused(worker_id: string, fault: WorkerFault): void {
+    const { type, message } = fault;
+    this.options.spans.because(worker_id, "failed", describeFault(fault));
     this.options.jobLog(
       `worker ${worker_id}, which has worked for other jobs, could not be set up for this one (${type}: ${message}); a new one starts`,
     );
   }
 
   recycled(worker_id: string): void {
+    this.options.spans.because(worker_id, "recycled");
     this.options.jobLog(`worker ${worker_id} has reached max_requests or max_age, and is replaced`);
   }
 
   yields(worker_id: string): void {
+    this.options.spans.because(worker_id, "yielded");
     this.options.jobLog(`worker ${worker_id} ends between two batches, so that others get its compute`);
   }
 

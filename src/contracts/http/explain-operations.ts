@@ -1,4 +1,7 @@
-/** The operations that say why an API is slow, a job is stuck or a rollout is not done (docs/contract/explain.md). */
+/**
+ * The operations that say why an API is slow, a job is stuck or a rollout is not done (docs/contract/explain.md), and when
+ * the workers of a job worked (docs/contract/jobs.md#workers).
+ */
 import * as z from "zod";
 import { api, JOB_ERRORS, job } from "./job-operations.ts";
 import { CONTROL_ERRORS, type Operation, text } from "./operation.ts";
@@ -55,6 +58,29 @@ export const explanationSchema = z.strictObject({
 });
 export type Explanation = z.infer<typeof explanationSchema>;
 
+const SPAN_ENDS = ["ended", "died", "failed", "recycled", "yielded", "lost"] as const;
+
+const workerSpanSchema = z.strictObject({
+  worker_id: z.string(),
+  started_time: z.string(),
+  ready_time: z.string().nullable().meta({ description: "null: it was not ready (yet)" }),
+  ended_time: z.string().nullable().meta({ description: "null: it works" }),
+  how: z.enum(SPAN_ENDS).nullable().meta({
+    description:
+      "how it ended: with the job or because it was no longer needed; it died; it could not be set up; it reached max_requests or max_age; it yielded its compute; or it ended with its server",
+  }),
+  reason: z.string().nullable().meta({ description: "such as an exit code, or the exception of __init__" }),
+  batches: z.int().meta({ description: "batches that it got" }),
+  workers: z
+    .int()
+    .meta({ description: "more than 1 in the last row of a job with very many: it counts several" }),
+  batch_in_hand: z.int().nullable().meta({ description: "now; null if it has none" }),
+  in_hand_s: z.number().nullable().meta({ description: "for how long nothing was heard about it" }),
+});
+export const jobWorkersSchema = z.strictObject({ workers: z.array(workerSpanSchema) });
+export type JobWorkersShown = z.infer<typeof jobWorkersSchema>;
+export type WorkerSpanShown = JobWorkersShown["workers"][number];
+
 export const EXPLAIN_OPERATIONS: readonly Operation[] = [
   {
     id: "explainApi",
@@ -84,6 +110,17 @@ export const EXPLAIN_OPERATIONS: readonly Operation[] = [
     isRead: true,
     parameters: [api, job],
     answers: { "application/json": explanationSchema },
+    errors: JOB_ERRORS,
+  },
+  {
+    id: "getJobWorkers",
+    method: "get",
+    path: "/{api}/{job}/workers",
+    about: "when each worker of a job started, was ready and ended, why, and what it has in hand",
+    scope: "submit",
+    isRead: true,
+    parameters: [api, job],
+    answers: { "application/json": jobWorkersSchema },
     errors: JOB_ERRORS,
   },
 ];

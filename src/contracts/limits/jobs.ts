@@ -178,3 +178,5 @@ export const SQS_ANSWER_BYTES_MAX = 256 * 1024;
 export const JOBS_LISTED_AT_ONCE = 5_000;
 /** Jobs among which an explanation of a time looks for those that began then: 20 ms. */
 export const BEGUN_JOBS_READ_MAX = 5_000;
+/** Rows of a job's workers over time: further workers are counted in the last one. With all of them 250 KB are shown. */
+export const WORKER_SPANS_MAX = 1_000;

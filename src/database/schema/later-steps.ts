@@ -119,4 +119,11 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // Prefixes of the state whose objects nothing else names. `epoch`: of the controller that may still name them.
     "CREATE TABLE state_garbage (prefix TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT, WITHOUT ROWID",
   ],
+  [
+    // The workers of a job over time (batch/spans/span-rows.ts).
+    `CREATE TABLE worker_spans (job_id TEXT NOT NULL, number INTEGER NOT NULL, worker_id TEXT NOT NULL,
+     started_time TEXT NOT NULL, ready_time TEXT, ended_time TEXT, how TEXT, reason TEXT, batches INTEGER NOT NULL,
+     spans INTEGER NOT NULL, PRIMARY KEY (job_id, number)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX worker_spans_open ON worker_spans (job_id) WHERE ended_time IS NULL",
+  ],
 ];

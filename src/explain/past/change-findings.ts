@@ -25,13 +25,17 @@ export function changeFindings(facts: PastFacts, run: Run): Finding[] {
   const onsetS = steps[run.first]!.startS;
   const span = { fromS: onsetS - Math.max(BEFORE_S, stepS), toS: onsetS + stepS };
   const isIn = (timeS: number) => timeS >= span.fromS && timeS < span.toS;
+  // The end of a replica is noticed after the requests that failed with it.
+  const isEndIn = (timeS: number) => timeS >= span.fromS && timeS < span.toS + stepS;
   const around = {
     base: steps.slice(0, run.first),
     before: steps.filter(({ startS }) => startS >= span.fromS && startS < onsetS),
     first: steps.slice(run.first, Math.min(run.last + 1, run.first + FIRST_STEPS)),
     all: steps.slice(run.first, run.last + 1),
   };
-  const changes = facts.changes.filter(({ atS }) => isIn(atS)).reverse();
+  const changes = facts.changes
+    .filter(({ atS, kind }) => (kind === "replica_ended" ? isEndIn(atS) : isIn(atS)))
+    .reverse();
   // Before the first version there was nothing that can have been better.
   const versions = changes.filter(({ kind, former }) => kind !== "replica_ended" && former !== null);
   const isRecent = ({ atS }: PastChange) => onsetS - atS <= RECENT_S;

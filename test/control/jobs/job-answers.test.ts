@@ -69,6 +69,7 @@ it("says in the log of the job for how much compute it waits, without names of o
   const log = new WorkerLog({
     ...{ jobId: "j", log: openLog("test", "/dev/null") },
     jobLog: (line) => lines.push(line),
+    spans: { started() {}, ready() {}, because() {}, ended() {} },
   });
   log.waiting(waitingWorkers(), performance.now() + 60_000);
   expect(lines).toEqual([expect.stringMatching(/^1 of 1 workers wait for compute: each takes 1 CPU; 0 CPU/)]);

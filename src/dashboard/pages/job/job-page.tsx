@@ -17,6 +17,7 @@ import { JobActions } from "./job-actions.tsx";
 import { JobSummary } from "./job-summary.tsx";
 import { Results } from "./results.tsx";
 import { Submission } from "./submission.tsx";
+import { Workers } from "./workers.tsx";
 
 const REFRESH_MS = 5000;
 
@@ -102,6 +103,11 @@ function Parts({ envelope, path, row, version, again }: PartsProps) {
             version={`${job_status.status} ${job_status.paused_time}`}
           />
           <JobSummary status={job_status} row={row} />
+          <Workers
+            path={path}
+            version={`${job_status.status} ${JSON.stringify(job_status.worker_counts)}`}
+            isOver={job_status.end_time !== undefined}
+          />
           <JobPlots job={job_status.job_id} />
         </>
       )}
