@@ -121,6 +121,8 @@ describe("the explanation of a time that is over", () => {
       "quern.yaml": api("slowed", one) + api("fewer", one),
       "p.py": predictor(1.5),
     });
+    // What happens now is in one minute of the series.
+    await eventually("a minute begins", () => new Date().getSeconds() < 15, MINUTE_MS);
     move(MINUTE_MS);
     await Promise.all([
       oneByOne("slowed", 6),
