@@ -8,9 +8,10 @@ import sys
 import tempfile
 
 from quern_runtime import protocol
-from quern_runtime.connection import listen
 from quern_runtime.faults import PayloadError
 from quern_runtime.http_payload import parse_payload
+from quern_runtime.launcher_link import LauncherLink
+from quern_runtime.listening import listen
 from quern_runtime.note import Note
 from quern_runtime.worker import Worker
 
@@ -48,7 +49,7 @@ class Place:
             if os.path.exists(path):
                 os.unlink(path)
         self.listener = listen("unix:" + os.path.join(self.directory, "w.sock"))
-        return Worker(self.listener, Note(os.path.join(self.directory, "note")), TOKEN)
+        return Worker(self.listener, Note(os.path.join(self.directory, "note")), TOKEN, LauncherLink())
 
     def connect(self):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
