@@ -16,8 +16,8 @@ import { longestTurnOf } from "../harness/turns.ts";
 const entry = (key: string) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`;
 const ENTRIES = Array.from({ length: 1000 }, (_, i) => entry(`${i}${"k".repeat(900)}`)).join("");
 /** A megabyte of keys, after which there are more. */
-const pageOf = (token: number) =>
-  `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken>${ENTRIES}</ListBucketResult>`;
+const pageOf = (prefix: string, token: number) =>
+  `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken>${ENTRIES.replaceAll("<Key>", `<Key>${prefix}`)}</ListBucketResult>`;
 const LISTED = CHECKS_OF_A_SENDER_MAX * CHECK_PARALLEL_LISTINGS;
 const FOUND = `<ListBucketResult>${entry("found")}</ListBucketResult>`;
 
@@ -33,8 +33,9 @@ describe("fifty checks of one key on a listing without a match", () => {
   const store = createServer((request, response) => {
     response.setHeader("content-type", "application/xml");
     if (request.url!.startsWith("/small")) return response.end(FOUND);
-    asked.push(new URL(request.url!, "http://store").searchParams.get("prefix")!);
-    const page = pageOf(asked.length);
+    const prefix = new URL(request.url!, "http://store").searchParams.get("prefix")!;
+    asked.push(prefix);
+    const page = pageOf(prefix, asked.length);
     due.add(() => response.end(page));
   });
   let server: TestServer;

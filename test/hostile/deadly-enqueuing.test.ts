@@ -17,7 +17,10 @@ describe("a job whose listing kills the controller", () => {
   const answer = (response: ServerResponse) =>
     response
       .setHeader("content-type", "application/xml")
-      .end("<ListBucketResult><Contents><Key>k</Key><Size>1</Size></Contents></ListBucketResult>");
+      .end(
+        `<ListBucketResult><Contents><Key>${prefixOf(response)}</Key><Size>1</Size></Contents></ListBucketResult>`,
+      );
+  const prefixOf = ({ req }: ServerResponse) => new URL(req.url!, "http://store").searchParams.get("prefix");
   /** Listings after that of the submission: those of one prefix kill the controller, those of the other one wait. */
   const store = createServer((request: IncomingMessage, response: ServerResponse) => {
     const url = request.url!;

@@ -20,7 +20,10 @@ describe("jobs whose store does not answer", () => {
   const answer = (response: ServerResponse) =>
     response
       .setHeader("content-type", "application/xml")
-      .end("<ListBucketResult><Contents><Key>k</Key><Size>1</Size></Contents></ListBucketResult>");
+      .end(
+        `<ListBucketResult><Contents><Key>${prefixOf(response)}</Key><Size>1</Size></Contents></ListBucketResult>`,
+      );
+  const prefixOf = ({ req }: ServerResponse) => new URL(req.url!, "http://store").searchParams.get("prefix");
   const store = createServer((request, response) => {
     const url = request.url!;
     if (!isHeld || !known.has(url)) answer(response);
