@@ -195,7 +195,7 @@ describe("the series of a server", () => {
   });
 
   it.each([
-    ["metric=speed", 400, "metric must be one of requests, errors, latency_p50"],
+    ["metric=speed", 400, "metric must be one of requests, errors, rejected, latency_p50"],
     ["metric=requests&job=JOB", 400, "metric of a job must be one of batches, failed_batches"],
     ["api=echo&metric=cpus_reserved", 400, "metric of an API must be one of requests, errors"],
     ["step=7", 400, "step must be one of 60, 120"],
