@@ -42,7 +42,16 @@ def here(path):
  * What a schema cannot say is refused rightly: of a submission, that files exist and globs are well formed; of lists,
  * series and selections, that times are times and which filters go together.
  */
-const FREER = ["submitJob", "deploy", "patchApis", "listAllJobs", "getSeries", "select", "actOnSelection"];
+const FREER = [
+  "submitJob",
+  "deploy",
+  "patchApis",
+  "listAllJobs",
+  "getSeries",
+  "explainApi",
+  "select",
+  "actOnSelection",
+];
 const CONFIG = `- name: echo
   predictor: {path: predictor.py}
 - name: jobs

@@ -211,14 +211,34 @@ describe("the last day", () => {
       command: "quern explain x --at 2026-11-28T13:05Z",
     });
     expect(finding.evidence).toEqual([
-      expect.stringMatching(/420 requests, p95 2.4 s/),
+      expect.stringMatching(/^then: 420 requests, p95 2.4 s/),
+      expect.stringMatching(/^before: 3,?600 requests, p95 [\d.]+ m?s/),
       "1 other time in the last day",
     ]);
     expect(recentPast("x", steps(90, 65, 71, { errors: 40 }))!.title).toMatch(/^Requests failed from/);
   });
 
-  it("names none if it is not over, has few requests, or nothing was slow", () => {
-    expect(recentPast("x", slow.slice(0, 72))).toBeUndefined();
+  it("names the time since which requests are slow or fail, however long that is", () => {
+    for (const length of [72, 90, 900]) {
+      const still = steps(length, 65, length - 1, SLOW);
+      expect(recentPast("x", still)).toMatchObject({
+        cause: "became_slow",
+        severity: "warning",
+        title: "Requests have been slow since 2026-11-28T13:05Z",
+        evidence: [
+          expect.stringMatching(/^since then: \d[\d,]* requests, p95 2.4 s/),
+          expect.stringMatching(/^before/),
+        ],
+        command: "quern explain x --at 2026-11-28T13:05Z",
+      });
+    }
+    const failing = recentPast("x", steps(90, 65, 89, { errors: 40 }))!;
+    expect(failing.title).toBe("Requests have been failing since 2026-11-28T13:05Z");
+  });
+
+  it("names none if it has just begun, has few requests, or nothing was slow", () => {
+    expect(recentPast("x", slow.slice(0, 68))).toBeUndefined();
+    expect(recentPast("x", steps(90, 65, 70, { took: 0.04 }))).toBeUndefined();
     expect(recentPast("x", steps(90, 65, 71, { took: 2, requests: 0 }))).toBeUndefined();
     expect(recentPast("x", steps(90, 65, 65, { took: 2, requests: 2 }))).toBeUndefined();
     expect(recentPast("x", steps(90, 0, 89, {}))).toBeUndefined();

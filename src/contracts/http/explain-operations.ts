@@ -28,7 +28,7 @@ export const CAUSES = [
   ...["store_forbidden", "bucket_missing", "input_failed", "output_failed", "version_gone", "internal_error"],
   ...["errors_rose", "latency_rose", "wait_rose", "rejections_rose", "version_changed", "replicas_lost"],
   ...["replicas_fell", "server_restarted", "requests_rose", "jobs_began", "nothing_changed"],
-  ...["nothing_differed", "nothing_known", "was_slow"],
+  ...["nothing_differed", "nothing_known", "was_slow", "became_slow"],
   ...["job_stopped", "job_timed_out", "job_failed", "job_succeeded", "all_well"],
 ] as const;
 

@@ -88,7 +88,8 @@ export function rolloutFacts(deps: ExplainDeps, group: ReplicaGroup): RolloutFac
 }
 
 async function trafficFacts(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
-  const recent = deps.recent.of(version.name);
+  const nowMs = performance.now();
+  const recent = deps.recent.of(version.name, nowMs, nowMs - (wallMs() - Date.parse(version.deployed_time)));
   const fails = (recent.tally.answers["5xx"] ?? 0) > 0;
   return {
     ...recent,

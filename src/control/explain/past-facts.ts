@@ -12,7 +12,7 @@ import { loggedExceptions } from "./logged-exceptions.ts";
 
 /** How far an explanation looks back from the time that was asked for, and beyond it, in seconds. */
 const REACH = {
-  [MINUTE_S]: { beforeS: 6 * HOUR_S, afterS: HOUR_S / 2 },
+  [MINUTE_S]: { beforeS: 6 * HOUR_S, afterS: 6 * HOUR_S },
   [HOUR_S]: { beforeS: 72 * HOUR_S, afterS: 6 * HOUR_S },
 } as const;
 const DAY_S = 24 * HOUR_S;

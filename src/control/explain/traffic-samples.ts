@@ -55,10 +55,13 @@ export class TrafficSamples implements Service {
     this.samples = [...this.samples, { atMs, tallies }].slice(-SAMPLES - 1);
   }
 
-  /** What came to an API since the oldest sample. */
-  of(name: string, nowMs = performance.now()): Recent {
+  /**
+   * What came to an API since the oldest sample; if it was deployed meanwhile (`deployedMs`, monotonic), since the last
+   * sample before that: what a former version did is over.
+   */
+  of(name: string, nowMs = performance.now(), deployedMs = Number.NEGATIVE_INFINITY): Recent {
     const { tallies, inFlight, waiting } = this.reports.totals();
-    const [oldest] = this.samples;
+    const oldest = this.samples.findLast(({ atMs }) => atMs <= deployedMs) ?? this.samples[0];
     const before = (oldest?.tallies ?? this.reports.totalsBefore()).get(name) ?? emptyTally();
     return {
       seconds: (nowMs - (oldest?.atMs ?? nowMs)) / 1000,

@@ -11,10 +11,21 @@ import { hideInText } from "../../contracts/secrets.ts";
 /** A rollout, or a job without a worker, that takes longer needs attention. */
 export const LONG_MS = 10 * 60_000;
 
+/** Fewer failed requests in a minute need nobody. */
+const FAILED_LEAST = 5;
+/** Shares of the requests that fail: all others succeed. */
+const [SOME_FAIL, MOST_FAIL] = [0.05, 0.5];
+
 export interface Troubles {
   nowMs: number;
   server: readonly string[];
-  apis: readonly { state: ApiState; health: ApiHealth; pausedTime: string | undefined }[];
+  apis: readonly {
+    state: ApiState;
+    health: ApiHealth;
+    pausedTime: string | undefined;
+    /** Requests of the last one or two minutes, and those of them with a 5xx status. */
+    newest?: { requests: number; errors: number } | undefined;
+  }[];
   /** Jobs that have waited long for their first worker. */
   waiting: readonly {
     job_id: string;
@@ -52,7 +63,7 @@ function line(
   return { kind, name, job_id: null, severity, title, time: null };
 }
 
-function ofApi({ state, health, pausedTime }: Troubles["apis"][number], nowMs: number): Attention[] {
+function ofApi({ state, health, pausedTime, newest }: Troubles["apis"][number], nowMs: number): Attention[] {
   const { name, status, last_updated } = state;
   const found: Attention[] = [];
   if (health.fault !== undefined) found.push(line("api", name, "error", health.fault));
@@ -62,12 +73,35 @@ function ofApi({ state, health, pausedTime }: Troubles["apis"][number], nowMs: n
       ...line("api", name, "warning", "its newest version is not ready after ten minutes"),
       time: last_updated,
     });
+  const failing = newest === undefined ? undefined : failingOf(newest);
+  if (failing !== undefined) {
+    const cure = `\`quern explain ${name}\` says why`;
+    found.push(
+      line(
+        "api",
+        name,
+        failing,
+        `${failing === "error" ? "most" : "some"} requests fail with a 5xx status; ${cure}`,
+      ),
+    );
+  }
   if (pausedTime !== undefined)
     found.push({
       ...line("api", name, "warning", `paused: no batch begins; \`quern unpause ${name}\` continues it`),
       time: pausedTime,
     });
   return found;
+}
+
+function failingOf({
+  requests,
+  errors,
+}: {
+  requests: number;
+  errors: number;
+}): Attention["severity"] | undefined {
+  if (errors < FAILED_LEAST || errors < SOME_FAIL * requests) return undefined;
+  return errors >= MOST_FAIL * requests ? "error" : "warning";
 }
 
 function ofEnded({ job_id, api_name, status, end_time, reason_json }: EndedBadly): Attention {

@@ -1,7 +1,7 @@
 /** The overview: the server, its APIs, the newest jobs and what needs attention, read without reading all jobs. */
 import { type ApiHealth, healthOf } from "../../apis/api-health.ts";
 import type { ApiState } from "../../apis/api-state.ts";
-import type { Traffic } from "../../apis/traffic/recent-traffic.ts";
+import type { RecentTraffic, Traffic } from "../../apis/traffic/recent-traffic.ts";
 import { timestamp, wallMs } from "../../base/clock.ts";
 import type { FilledQueue } from "../../batch/letters/queue-counts.ts";
 import type { Queues } from "../../batch/letters/queues.ts";
@@ -25,6 +25,8 @@ const DAY_MS = 86_400_000;
 export interface OverviewDeps extends HealthRoutesDeps {
   queues: Queues;
 }
+
+type TrafficNow = ReturnType<RecentTraffic["read"]>;
 
 interface SeenApi {
   state: ApiState;
@@ -60,12 +62,13 @@ export class Overview {
   private async read(): Promise<OverviewShown> {
     const { jobs, version, compute } = this.deps;
     const { found } = jobs;
+    const traffic = this.deps.reports.traffic.read(performance.now());
     const apis = await this.readApis();
     const reasons = await this.serverFaults();
     const running = await found.unfinishedByApi();
     const rows = await found.newestUnfinished(OVERVIEW_JOBS_MAX);
     const counts = await found.countByStatus();
-    const attention = await this.attention(apis, reasons);
+    const attention = await this.attention(apis, reasons, traffic);
     const all = [...reasons, ...apis.flatMap(({ health }) => health.fault ?? [])];
     return {
       time: timestamp(),
@@ -74,7 +77,7 @@ export class Overview {
         ...{ status: all.length === 0 ? "ok" : "degraded", reasons: all },
       },
       compute: compute(),
-      apis: this.shownApis(apis, running),
+      apis: this.shownApis(apis, running, traffic),
       jobs: this.shownJobs(rows),
       job_counts: Object.fromEntries(
         [...counts].map(([status, count]) => [status.replace("status_", ""), count]),
@@ -98,7 +101,8 @@ export class Overview {
     return faultsOfServer(await diskFault(), gateways()).map(({ detail }) => detail);
   }
 
-  private async attention(apis: readonly SeenApi[], server: readonly string[]) {
+  private async attention(seen: readonly SeenApi[], server: readonly string[], { byApi }: TrafficNow) {
+    const apis = seen.map((api) => ({ ...api, newest: newestOf(byApi.get(api.state.name)) }));
     const { jobs } = this.deps;
     const nowMs = wallMs();
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
@@ -121,8 +125,11 @@ export class Overview {
     return filled;
   }
 
-  private shownApis(apis: readonly SeenApi[], running: ReadonlyMap<string, number>): OverviewApi[] {
-    const { idle, byApi } = this.deps.reports.traffic.read(performance.now());
+  private shownApis(
+    apis: readonly SeenApi[],
+    running: ReadonlyMap<string, number>,
+    { idle, byApi }: TrafficNow,
+  ): OverviewApi[] {
     const names = new Set(apis.map(({ state }) => state.name));
     for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);
     return apis.map((api) => {
@@ -191,4 +198,11 @@ export class Overview {
     this.startedTime = new Date(ms).toISOString();
     return this.startedTime;
   }
+}
+
+/** The rates are those of the last minute, or of less time after a start: so they say the share only. */
+function newestOf(traffic: Traffic | undefined): { requests: number; errors: number } | undefined {
+  if (traffic === undefined || traffic.errors_per_s === 0) return undefined;
+  const requests = traffic.recent.slice(-2).reduce((sum, count) => sum + count, 0);
+  return { requests, errors: (requests * traffic.errors_per_s) / traffic.requests_per_s };
 }

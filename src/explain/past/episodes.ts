@@ -8,6 +8,13 @@ const QUIET_STEPS = 2;
 const NEAR_STEPS = 10;
 const NEAR_HOURS = 2;
 
+/** What is normal in a day is found anew after so many steps, from so many; in the beginning after each. */
+const NORMAL_EVERY = 10;
+const CALM_STEPS = 180;
+const CALM_FEW = 30;
+/** Nobody has asked about such a time: a smaller rise is not worth a line. */
+const TIMES_OF_DAY = 3;
+
 export interface Run {
   first: number;
   last: number;
@@ -60,13 +67,28 @@ export function episodesAt({ steps, atS, stepS }: Pick<PastFacts, "steps" | "atS
   });
 }
 
-/** The runs of a whole day in which requests were slow or failed; normal is the middle of that day. */
+/**
+ * The runs of a whole day in which requests were slow or failed. Normal is what was before: steps that differ are no
+ * part of it, so something that stays slow does not become normal.
+ */
 export function runsOfDay(steps: readonly PastStepFacts[]): Run[] {
-  const [errors, latency] = MEASURES.map((measure) => ({ measure, normal: normalOf(measure, steps) }));
-  const differs = steps.map((step) =>
-    [errors!, latency!].some(({ measure, normal }) => normal !== undefined && isAbove(measure, normal, step)),
-  );
-  return runsOf(differs);
+  const [errors, latency] = MEASURES.map((measure) => differing(measure, steps));
+  return runsOf(steps.map((_, at) => errors![at]! || latency![at]!));
+}
+
+function differing(measure: Measure, steps: readonly PastStepFacts[]): boolean[] {
+  const calm: PastStepFacts[] = [];
+  let normal: Normal | undefined;
+  return steps.map((step, at) => {
+    // Sorting for each step of a day would take a tenth of a second.
+    if (calm.length < CALM_FEW || at % NORMAL_EVERY === 0)
+      normal = normalBefore(measure, calm.slice(-CALM_STEPS));
+    const differs =
+      normal !== undefined &&
+      isAbove(measure, { ...normal, bound: Math.max(normal.bound, TIMES_OF_DAY * normal.median) }, step);
+    if (!differs && measure.of(step) !== null) calm.push(step);
+    return differs;
+  });
 }
 
 function isAbove({ of }: Measure, { bound }: Normal, step: PastStepFacts): boolean {

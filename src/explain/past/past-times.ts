@@ -8,7 +8,7 @@ export function minute(timeS: number): string {
   return `${new Date(Math.floor(timeS / 60) * 60_000).toISOString().slice(0, 16)}Z`;
 }
 
-/** From the start of the first step to the end of the last. */
-export function period({ fromS, toS }: { fromS: number; toS: number }): string {
-  return `from ${minute(fromS)} to ${minute(toS)}`;
+/** From the start of the first step to the end of the last. `isOpen`: it had not ended then. */
+export function period({ fromS, toS, isOpen }: { fromS: number; toS: number; isOpen?: boolean }): string {
+  return isOpen === true ? `from ${minute(fromS)} on` : `from ${minute(fromS)} to ${minute(toS)}`;
 }

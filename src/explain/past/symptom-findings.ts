@@ -30,8 +30,12 @@ function symptom(facts: PastFacts, episode: Episode): Finding {
 
 /** From the start of its first step to the end of its last, which may be in progress. */
 export function spanOf({ steps, stepS, nowS }: PastFacts, { first, last }: Pick<Episode, "first" | "last">) {
-  return { fromS: steps[first]!.startS, toS: Math.min(nowS, steps[last]!.startS + stepS) };
+  const toS = Math.min(nowS, steps[last]!.startS + stepS);
+  return { fromS: steps[first]!.startS, toS, isOpen: last >= steps.length - OVER_STEPS };
 }
+
+/** What ended later is still going on, or only just over. */
+export const OVER_STEPS = 2;
 
 function total(steps: readonly PastStepFacts[], of: (step: PastStepFacts) => number): number {
   return steps.reduce((sum, step) => sum + of(step), 0);

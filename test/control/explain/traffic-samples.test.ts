@@ -24,6 +24,8 @@ it("forgets what came more than five minutes ago", async () => {
   tally = tallyOf(requests(103), { rejected: { queue_full: 2 } });
   const { seconds, tally: last, inFlight, waiting } = recent.of("x", beganMs + 305_000);
   expect(seconds).toBeCloseTo(305, 0);
+  // Deployed since: what the former version did before the last sample is over.
+  expect(countOf(recent.of("x", beganMs + 305_000, beganMs + 301_000).tally.duration)).toBe(3);
   recent.sample(beganMs + 310_000);
   expect(countOf(recent.of("x").tally.duration)).toBe(3);
   expect([countOf(last.duration), inFlight, waiting]).toEqual([83, 2, 1]);

@@ -37,6 +37,16 @@ describe("attention", () => {
     ]);
   });
 
+  it.each([
+    [100, 100, ["api error: most requests fail with a 5xx status; `quern explain iris` says why"]],
+    [100, 10, ["api warning: some requests fail with a 5xx status; `quern explain iris` says why"]],
+    [1000, 10, []],
+    [4, 4, []],
+  ])("is paid to an API of whose %i newest requests %i failed: %j", (requests, errors, wanted) => {
+    const api = { state: state("live"), health: {}, pausedTime: undefined, newest: { requests, errors } };
+    expect(title({ apis: [api] })).toEqual(wanted);
+  });
+
   it("is not paid to a rollout of less than ten minutes", () => {
     const young = state("updating", "2026-11-28T11:51:00Z");
     expect(title({ apis: [{ state: young, health: {}, pausedTime: undefined }] })).toEqual([]);

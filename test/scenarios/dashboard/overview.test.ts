@@ -153,6 +153,7 @@ describe("the overview", () => {
     await eventually("they are counted", async () => (await sum().catch(() => 0)) === 4, 30_000);
     const follower = follow();
     await eventually("it is followed", () => follower.shown !== undefined);
-    expect(api(follower.shown, "echo")).toMatchObject({ status: "live", ready_replicas: 1 });
+    await eventually("the replica is adopted", () => api(follower.shown, "echo")?.ready_replicas === 1);
+    expect(api(follower.shown, "echo")?.status).toBe("live");
   });
 });

@@ -59,7 +59,7 @@ export function PastFindings({ past: { at, explanation } }: { past: Past }) {
   const heading = useRef<HTMLHeadingElement>(null);
   // The click may have been on a plot further down.
   useEffect(() => {
-    heading.current?.scrollIntoView({ block: "nearest" });
+    heading.current?.scrollIntoView({ block: "start" });
     heading.current?.focus({ preventScroll: true });
   }, [at]);
   return (
