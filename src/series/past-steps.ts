@@ -22,7 +22,6 @@ export interface PastStep {
   /** At the end of the step; null if nothing is known. */
   replicas: number | null;
   /** The most at once. */
-  inFlight: number | null;
   queueDepth: number | null;
   /** The most CPUs that the whole server had reserved at once. */
   cpus: number | null;
@@ -54,7 +53,7 @@ export async function pastSteps(
         startS,
         ...{ requests: count("requests"), errors: count("errors"), rejected: rejected.get(startS) ?? {} },
         ...{ durations: DURATION_COLUMNS.map(count), waits: WAIT_COLUMNS.map(count) },
-        ...{ replicas: own.replicas[at]!, inFlight: own.in_flight[at]!, queueDepth: own.queue_depth[at]! },
+        ...{ replicas: own.replicas[at]!, queueDepth: own.queue_depth[at]! },
         cpus: server.cpus[at]!,
       },
     ];

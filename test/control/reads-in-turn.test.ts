@@ -3,7 +3,9 @@ import { EventEmitter } from "node:events";
 import { Hono } from "hono";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
+import { seriesRoutes } from "../../src/control/dashboard/series.ts";
 import { ReadsInTurn } from "../../src/control/requests/reads-in-turn.ts";
+import type { SeriesDeps } from "../../src/series/read-series.ts";
 
 /** Knows every key, by its text. */
 const KEYS = { areAny: true, find: (key: string) => ({ id: key, scope: "view" }) } as unknown as Keys;
@@ -53,6 +55,27 @@ describe("long reads", () => {
     await Promise.all(many);
     expect(begun).toHaveLength(11);
     expect(most).toBe(1);
+  });
+
+  test("have their turn with the series, too", async () => {
+    const order: string[] = [];
+    const reads = new ReadsInTurn(KEYS);
+    const both = new Hono();
+    both.get("/held", (c) =>
+      reads.take(c, async () => {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        order.push("held");
+        return c.text("read");
+      }),
+    );
+    both.route("/", seriesRoutes({ reads, series: {} as SeriesDeps }));
+    both.onError((error, c) => {
+      order.push(error.message.slice(0, 6));
+      return c.text("", 400);
+    });
+    const env = () => ({ incoming: { socket: {}, headers: {} }, outgoing: new Client() });
+    await Promise.all(["/held", "/-/series?metric=speed"].map((path) => both.request(path, {}, env())));
+    expect(order).toEqual(["held", "metric"]);
   });
 
   test("of a client that has left are not made", async () => {

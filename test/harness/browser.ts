@@ -11,6 +11,13 @@ const PICTURES = process.env.QUERN_PICTURES;
 
 export type Scheme = "light" | "dark";
 
+/** The schemes and widths in which a page is looked at. */
+export const SCREENS = [
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 360],
+] as const;
+
 export interface Tab {
   page: Page;
   /** What no page may have: errors of its scripts, violations of its policy, requests to other hosts. */

@@ -8,7 +8,7 @@ import type { TrafficSamples } from "./traffic-samples.ts";
 
 export interface ExplainDeps extends HealthRoutesDeps, JobRoutesDeps {
   recent: TrafficSamples;
-  /** What was slow in the last day and is over. */
+  /** What became slow in the last day. */
   pasts: RecentPasts;
   series: SeriesDeps;
   /** The account of compute, with all holders. */

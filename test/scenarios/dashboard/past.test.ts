@@ -9,6 +9,7 @@ import {
   hasChromium,
   newContext,
   openBrowser,
+  SCREENS,
   signedIn,
   takePicture,
 } from "../../harness/browser.ts";
@@ -72,11 +73,7 @@ describe.skipIf(!hasChromium)("the page of an API that was slow", () => {
     await server.stop();
   });
 
-  it.each([
-    ["light", 1280],
-    ["dark", 1280],
-    ["light", 360],
-  ] as const)("leads to that time and to what changed before (%s, %i pixels)", async (scheme, width) => {
+  it.each(SCREENS)("leads to that time and to what changed before (%s, %i pixels)", async (scheme, width) => {
     const context = await newContext(browser, scheme, width);
     const { page, faults } = await signedIn(context, server);
     await page.goto(`${server.baseUrl}/-/ui/apis/flowers`);

@@ -8,6 +8,7 @@ import {
   hasChromium,
   newContext,
   openBrowser,
+  SCREENS,
   signedIn,
   takePicture,
 } from "../../harness/browser.ts";
@@ -45,25 +46,24 @@ describe.skipIf(!hasChromium)("the page of a job", () => {
     await server.stop();
   });
 
-  it.each([
-    ["light", 1280],
-    ["dark", 1280],
-    ["light", 360],
-  ] as const)("shows when each worker worked, and why it ended (%s, %i pixels)", async (scheme, width) => {
-    const context = await newContext(browser, scheme, width);
-    const { page, faults } = await signedIn(context, server);
-    await page.goto(`${server.baseUrl}/-/ui/jobs/captions/${job}`);
-    const table = page.getByRole("region", { name: "workers over time" });
-    await table.getByText("batch 11 for").waitFor();
-    await table.getByText("died: exited with code 3 with batch 3 in hand").waitFor();
-    await table.getByText("died: exited with code 3 with batch 7 in hand").waitFor();
-    expect(await barriers(page)).toEqual([]);
-    expect(faults).toEqual([]);
-    await takePicture(page, `job-workers-${scheme}-${width}`);
-    const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-    expect(await page.evaluate<number>(beyond)).toBeLessThanOrEqual(0);
-    await context.close();
-  });
+  it.each(SCREENS)(
+    "shows when each worker worked, and why it ended (%s, %i pixels)",
+    async (scheme, width) => {
+      const context = await newContext(browser, scheme, width);
+      const { page, faults } = await signedIn(context, server);
+      await page.goto(`${server.baseUrl}/-/ui/jobs/captions/${job}`);
+      const table = page.getByRole("region", { name: "workers over time" });
+      await table.getByText("batch 11 for").waitFor();
+      await table.getByText("died: exited with code 3 with batch 3 in hand").waitFor();
+      await table.getByText("died: exited with code 3 with batch 7 in hand").waitFor();
+      expect(await barriers(page)).toEqual([]);
+      expect(faults).toEqual([]);
+      await takePicture(page, `job-workers-${scheme}-${width}`);
+      const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+      expect(await page.evaluate<number>(beyond)).toBeLessThanOrEqual(0);
+      await context.close();
+    },
+  );
 
   it("follows them until the job ends", async () => {
     const context = await newContext(browser);
