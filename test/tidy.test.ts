@@ -160,7 +160,10 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "contracts/limits": [],
   "contracts/limits/kubernetes": [],
   "contracts/validation": ["contracts/limits"],
-  control: ["control/answers", "control/dashboard", "control/explain", "control/jobs", "control/requests"],
+  control: [
+    ...["control/answers", "control/dashboard", "control/explain", "control/jobs", "control/overview"],
+    "control/requests",
+  ],
   "control/answers": ["control/requests"],
   "control/dashboard": [
     ...["control", "control/answers", "control/explain", "control/jobs", "control/overview"],

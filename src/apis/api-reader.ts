@@ -34,6 +34,8 @@ export class ApiReader {
   private readonly replicas: Replicas;
   private readonly installingMs: InstallingMs;
   private readonly outlines: ApiOutlines;
+  /** The states of APIs without replicas. An outline is another object once anything in it has changed. */
+  private readonly states = new WeakMap<ApiOutline, ApiState>();
   /** For all that read large configurations at once. */
   private readonly slices = new TimeSlices(SLICE_MS);
 
@@ -44,7 +46,7 @@ export class ApiReader {
     this.outlines = new ApiOutlines(db);
   }
 
-  /** Sorted by name. */
+  /** Sorted by name. The state of an API without replicas is the same object until it changes. */
   async list(): Promise<ApiState[]> {
     return (await this.outlines.all()).map((outline) => this.outlinedState(outline));
   }
@@ -117,7 +119,12 @@ export class ApiReader {
   }
 
   private readableState(outline: ApiOutline): ApiState {
-    return stateOf(outline, this.replicas.group(outline.name), this.longInstallation(outline));
+    const group = this.replicas.group(outline.name);
+    const installing = this.longInstallation(outline);
+    if (group !== undefined || installing !== undefined) return stateOf(outline, group, installing);
+    const known = this.states.get(outline) ?? stateOf(outline, undefined);
+    this.states.set(outline, known);
+    return known;
   }
 
   /** For how long the packages of a version are being installed; undefined if they are not. */

@@ -27,6 +27,7 @@ import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
+import { liveOverview, tellChanges } from "./overview/overview-stream.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 import { auditChanges } from "./requests/audited.ts";
 import { assertKey, assertMayKnow } from "./requests/authorization.ts";
@@ -92,6 +93,8 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", docsRoutes(deps.version));
   app.route("/", pageRoutes(deps.dashboardDirectory));
   app.use("*", auditChanges(deps));
+  const overview = liveOverview(deps);
+  app.use("*", tellChanges(overview));
   const sessions = sessionRoutes(deps);
   app.route("/", sessions.open);
   // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
@@ -117,7 +120,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", seriesRoutes(deps));
   app.route("/", queueRoutes(deps));
   app.route("/", explainRoutes(deps));
-  app.route("/", overviewRoutes(deps));
+  app.route("/", overviewRoutes(deps, overview));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;

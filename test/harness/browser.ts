@@ -70,7 +70,7 @@ export function signInUrl(server: TestServer): string {
 /** Opens the overview as somebody with the admin token. */
 export async function signedIn(context: BrowserContext, server: TestServer): Promise<Tab> {
   const tab = await openTab(context, signInUrl(server));
-  await tab.page.getByRole("heading", { name: "Overview" }).waitFor();
+  await tab.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
   return tab;
 }
 

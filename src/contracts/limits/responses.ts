@@ -71,6 +71,8 @@ export const UNTAKEN_MS = 60_000;
 export const UNTAKEN_POLL_MS = 15_000;
 /** How often the overview is computed for all who follow it: a change is shown within a second. */
 export const OVERVIEW_EVERY_MS = 900;
+/** How soon it is computed after a request that changed something: a person sees what it did. */
+export const OVERVIEW_SOON_MS = 100;
 /** Jobs in the overview, and jobs of each kind that need attention. */
 export const OVERVIEW_JOBS_MAX = 50;
 export const ATTENTION_JOBS_MAX = 20;

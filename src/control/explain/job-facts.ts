@@ -13,7 +13,7 @@ const SQS = /^arn:/;
 
 /**
  * `mayNameOthers`: whether the caller may know which other APIs and jobs hold compute. `countsFailures`: by their
- * errors, which takes a second for a million of them.
+ * errors, which takes a tenth of a second for a million of them.
  */
 export async function jobFacts(
   deps: ExplainDeps,

@@ -63,8 +63,12 @@ function line(
   return { kind, name, job_id: null, severity, title, time: null };
 }
 
+const NOTHING: Attention[] = [];
+
 function ofApi({ state, health, pausedTime, newest }: Troubles["apis"][number], nowMs: number): Attention[] {
   const { name, status, last_updated } = state;
+  const isQuiet = health.fault === undefined && health.warning === undefined && status !== "updating";
+  if (isQuiet && newest === undefined && pausedTime === undefined) return NOTHING;
   const found: Attention[] = [];
   if (health.fault !== undefined) found.push(line("api", name, "error", health.fault));
   else if (health.warning !== undefined) found.push(line("api", name, "warning", health.warning));

@@ -1,10 +1,16 @@
 /**
- * The overview for all who follow it: computed once a second for all together, and only while somebody does. Each gets
- * the whole first, and then what has changed; one who does not read gets the whole again.
+ * The overview for all who follow it: computed once a second for all together, and soon after a change that somebody
+ * asked for, but only while somebody follows. Each gets the whole first, and then what has changed; one who does not
+ * read gets the whole again.
  */
+import { contain } from "../../base/boundary.ts";
 import { every } from "../../base/loop/pulse.ts";
 import type { OverviewShown } from "../../contracts/http/overview-operations.ts";
-import { OVERVIEW_BEHIND_MAX, OVERVIEW_EVERY_MS } from "../../contracts/limits/responses.ts";
+import {
+  OVERVIEW_BEHIND_MAX,
+  OVERVIEW_EVERY_MS,
+  OVERVIEW_SOON_MS,
+} from "../../contracts/limits/responses.ts";
 import { databaseError } from "../answers/shortages.ts";
 import { changesBetween } from "./overview-changes.ts";
 
@@ -24,6 +30,8 @@ export class LiveOverview {
   private toldText: string | undefined;
   private latest: { overview: OverviewShown; atMs: number; text?: string } | undefined;
   private computing: Promise<OverviewShown> | undefined;
+  /** Runs from a change until the overview is computed for it. */
+  private soon: NodeJS.Timeout | undefined;
 
   constructor(compute: () => Promise<OverviewShown>) {
     this.compute = compute;
@@ -57,6 +65,19 @@ export class LiveOverview {
     this.listeners.add(listener);
     this.stopTicks ??= every(OVERVIEW_EVERY_MS, "the overview", () => this.tick());
     return { listener, leave: () => this.leave(listener) };
+  }
+
+  /** A request has changed something: those who follow see it now, and not after the rest of the second. */
+  changed(): void {
+    if (this.stopTicks === undefined) return;
+    this.soon ??= setTimeout(() => {
+      this.soon = undefined;
+      contain("the overview", async () => {
+        // It may have read what was there before the change. Whoever began it gets its error.
+        await this.computing?.catch(() => {});
+        await this.tick();
+      });
+    }, OVERVIEW_SOON_MS).unref();
   }
 
   private leave(listener: Listener): void {

@@ -1,5 +1,5 @@
 /** `GET /-/overview`: as JSON, or as server-sent events (docs/contract/operations.md#overview). */
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { revoked, toProblem } from "../../contracts/errors.ts";
 import { STREAM_HEARTBEAT_MS, STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
@@ -12,10 +12,22 @@ export interface OverviewStreamDeps extends OverviewDeps {
   streams: OpenStreams;
 }
 
-export function overviewStreamRoutes(deps: OverviewStreamDeps): Hono {
-  const app = new Hono();
+export function liveOverview(deps: OverviewDeps): LiveOverview {
   const overview = new Overview(deps);
-  const live = new LiveOverview(() => overview.compute());
+  return new LiveOverview(() => overview.compute());
+}
+
+/** Those who follow see at once what a request has changed. Submissions come by the hundred: they can wait a second. */
+export function tellChanges(live: LiveOverview): MiddlewareHandler {
+  return async (c, next) => {
+    await next();
+    const { method, path } = c.req;
+    if (method === "DELETE" || (method !== "GET" && path.startsWith("/-/"))) live.changed();
+  };
+}
+
+export function overviewStreamRoutes(deps: OverviewStreamDeps, live: LiveOverview): Hono {
+  const app = new Hono();
   app.get("/-/overview", async (c) => {
     const isStream = c.req.header("accept")?.includes("text/event-stream") === true;
     if (!isStream) return jsonText(await live.readText());

@@ -143,21 +143,25 @@ export class Overview {
   private shownApi({ state, ...seen }: SeenApi, jobs: number | null, traffic: Traffic): OverviewApi {
     const { name, status, requested_replicas } = state;
     const [message, pausedTime] = [state.message ?? null, seen.pausedTime ?? null];
+    const former = this.known.get(name);
+    const isElseSame =
+      former?.traffic === traffic &&
+      former.shown.paused_time === pausedTime &&
+      former.shown.running_jobs === jobs;
+    // Without replicas: one with them has another state each time.
+    if (isElseSame && former.state === state) return former.shown;
     const group = this.deps.replicas.group(name);
     const isEmpty = group === undefined || group.workers.length === 0;
     const ready = isEmpty ? 0 : Math.floor(group.serving.length / group.perReplica);
-    const before = this.known.get(name);
     const isSame =
-      before?.traffic === traffic &&
-      before.state.api_id === state.api_id &&
-      before.state.last_updated === state.last_updated &&
-      before.shown.status === status &&
-      before.shown.message === message &&
-      before.shown.ready_replicas === ready &&
-      before.shown.requested_replicas === requested_replicas &&
-      before.shown.paused_time === pausedTime &&
-      before.shown.running_jobs === jobs;
-    if (isSame) return before.shown;
+      isElseSame &&
+      former.state.api_id === state.api_id &&
+      former.state.last_updated === state.last_updated &&
+      former.shown.status === status &&
+      former.shown.message === message &&
+      former.shown.ready_replicas === ready &&
+      former.shown.requested_replicas === requested_replicas;
+    if (isSame) return former.shown;
     const { kind, api_id, last_updated } = state;
     const shown: OverviewApi = {
       ...{ name, kind, api_id, status, message, ready_replicas: ready, requested_replicas },

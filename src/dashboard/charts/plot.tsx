@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import UPlot from "uplot";
 import { nowMs } from "../format/now.ts";
-import { localTime } from "../format/times.ts";
+import { localDay, localMinute, localTime } from "../format/times.ts";
 import { Scroll } from "../parts/scroll.tsx";
 import { theme } from "../session/theme.ts";
 import { clicks, markOf, tooltip } from "./plot-plugins.ts";
@@ -152,9 +152,7 @@ function alone(values: ArrayLike<number | null | undefined>): number[] {
 function tickTime(seconds: number): string {
   const date = new Date(seconds * 1000);
   const isMidnight = date.getHours() === 0 && date.getMinutes() === 0;
-  return isMidnight
-    ? date.toLocaleDateString(undefined, { day: "numeric", month: "short" })
-    : date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  return isMidnight ? localDay(date.getTime()) : localMinute(date.getTime());
 }
 
 function Numbers({ times, lines, format }: Omit<PlotProps, "title">) {

@@ -4,18 +4,38 @@ const MINUTE_S = 60;
 const HOUR_S = 3600;
 const DAY_S = 86_400;
 
+/** To make one takes about as long as to format a hundred times. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function format(date: Date, options: Intl.DateTimeFormatOptions): string {
+  const key = JSON.stringify(options);
+  const known = formats.get(key) ?? new Intl.DateTimeFormat(undefined, { ...options, hourCycle: "h23" });
+  formats.set(key, known);
+  return known.format(date);
+}
+
+const DAY = { day: "numeric", month: "short" } as const;
+const TO_MINUTES = { hour: "2-digit", minute: "2-digit" } as const;
+
+/** Local time of the day: `14:05`. */
+export function localMinute(time: number): string {
+  return format(new Date(time), TO_MINUTES);
+}
+
+/** `24 Nov`. */
+export function localDay(time: number): string {
+  return format(new Date(time), DAY);
+}
+
 /** Local date and time: `24 Nov, 08:15:03`. The year only if it is another one. */
 export function localTime(time: string, nowMs: number): string {
   const date = new Date(time);
   const isThisYear = date.getFullYear() === new Date(nowMs).getFullYear();
-  return date.toLocaleString(undefined, {
-    day: "numeric",
-    month: "short",
+  return format(date, {
+    ...DAY,
     ...(isThisYear ? {} : { year: "numeric" }),
-    hour: "2-digit",
-    minute: "2-digit",
+    ...TO_MINUTES,
     second: "2-digit",
-    hourCycle: "h23",
   });
 }
 
@@ -65,12 +85,7 @@ export function localMinutes(text: string, nowMs: number): string {
   return text.replace(UTC_MINUTE, (time) => {
     const date = new Date(time);
     const isToday = date.toDateString() === new Date(nowMs).toDateString();
-    return date.toLocaleString(undefined, {
-      ...(isToday ? {} : { day: "numeric", month: "short" }),
-      hour: "2-digit",
-      minute: "2-digit",
-      hourCycle: "h23",
-    });
+    return format(date, isToday ? TO_MINUTES : { ...DAY, ...TO_MINUTES });
   });
 }
 

@@ -4,6 +4,7 @@ import { serverSaid } from "../format/now.ts";
 import { onEvent } from "../server/on-event.ts";
 import { ask } from "../server/request.ts";
 import { pagesRoot } from "../server/root.ts";
+import { firstRead } from "../server/use-reads.ts";
 import type { Overview } from "../shapes.ts";
 import { follow, type LiveState } from "./follow.ts";
 
@@ -27,8 +28,12 @@ interface Stream {
 
 let stream: Stream | undefined;
 
-/** The first overview comes without the worker, whose start takes longer than the response. */
+/**
+ * The first overview comes without the worker, whose start takes longer than the response. What a page reads of its own
+ * comes before it: a person waits for that.
+ */
 async function readOnce(): Promise<void> {
+  await Promise.race([firstRead, new Promise((resolve) => setTimeout(resolve, FIRST_MS))]);
   try {
     const first = await ask<Overview>("/-/overview", { signal: AbortSignal.timeout(FIRST_MS) });
     if (live.value.state === "connecting") live.value = { state: "live", overview: first };

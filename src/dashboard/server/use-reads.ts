@@ -8,6 +8,9 @@ import { onEvent } from "./on-event.ts";
 /** Changes that follow each other faster make one read. */
 const AFTER_CHANGE_MS = 500;
 
+/** Settles with the first thing that the first page reads of its own. Undefined if that page reads none. */
+export let firstRead: Promise<unknown> | undefined;
+
 export interface ReadRules {
   /** Another value means that it has changed. The first read of the page is not broken off for that. */
   version?: unknown;
@@ -28,7 +31,11 @@ export function useReads(
   const latest = useRef(read);
   latest.current = read;
   const left = useRef(new AbortController());
-  const begin = onEvent<void>(() => latest.current(left.current.signal));
+  const begin = onEvent<void>(() => {
+    const reading = latest.current(left.current.signal);
+    firstRead ??= reading;
+    return reading;
+  });
   // Before the browser paints: the page waits for it.
   useLayoutEffect(() => {
     if (path === undefined) return;

@@ -1,5 +1,5 @@
 /** The whole page: signed out, or the navigation beside the page that the address names. */
-import { useErrorBoundary } from "preact/hooks";
+import { useErrorBoundary, useMemo } from "preact/hooks";
 import { Toasts } from "../actions/toasts.tsx";
 import { address } from "../address/address.ts";
 import { live } from "../live/live.ts";
@@ -18,6 +18,9 @@ interface AppProps {
 
 /** Until the server has said who is signed in, the page is drawn as for somebody who is, and its requests go out. */
 export function App({ isSigningIn, failure }: AppProps) {
+  const key = address.value.segments.join("/");
+  // The same element, so that an answer to somebody else does not draw the page again.
+  const page = useMemo(() => <Page key={key} />, [key]);
   if (isSigningIn) return <Loading />;
   if (session.value === undefined && failure)
     return <ErrorNote error={failure} again={() => location.reload()} />;
@@ -26,9 +29,7 @@ export function App({ isSigningIn, failure }: AppProps) {
   return (
     <div class="shell">
       <Navigation />
-      <main id="main">
-        <Page key={address.value.segments.join("/")} />
-      </main>
+      <main id="main">{page}</main>
       <Toasts />
     </div>
   );

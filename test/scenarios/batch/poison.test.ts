@@ -165,6 +165,7 @@ describe("a worker that the kernel kills", () => {
     "for memory is distinguished from one that a user kills",
     async () => {
       const run = async (item: unknown, act: (pid: number, id: string) => void | Promise<void>) => {
+        await eventually("no worker of a job before is left", () => server.workers().length === 0);
         const items = [{ do: "slow", seconds: 1 }, item];
         const id = await server.submit("unlimited", { workers: 1, item_list: { items, batch_size: 1 } });
         await eventually(

@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)("a button of the dashboard", () => {
       await page.keyboard.press("/");
       await page.getByRole("dialog").getByRole("searchbox").fill("flow");
       await page.keyboard.press("Enter");
-      await page.getByRole("heading", { name: "flowers" }).waitFor();
+      await page.getByRole("heading", { name: "flowers", exact: true }).waitFor();
     });
   });
 

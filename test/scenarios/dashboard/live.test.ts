@@ -44,9 +44,9 @@ describe.skipIf(!hasChromium)("the dashboard's stream", () => {
     const context = await newContext(browser);
     const front = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
     const first = await openTab(context, signInUrl(server).replace(server.baseUrl, front));
-    await first.page.getByRole("heading", { name: "APIs" }).waitFor();
+    await first.page.getByRole("heading", { name: "APIs", exact: true }).waitFor();
     const second = await openTab(context, `${front}/-/ui/`);
-    await second.page.getByRole("heading", { name: "APIs" }).waitFor();
+    await second.page.getByRole("heading", { name: "APIs", exact: true }).waitFor();
     expect(streams).toBe(1);
     const job = await server.submit("captions", { ...failingJob, config: { seconds: 600 } });
     for (const { page } of [first, second])
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)("the dashboard's stream", () => {
   it("goes on by itself after the controller was killed", async () => {
     const context = await newContext(browser);
     const { page, faults } = await signedIn(context, server);
-    await page.getByRole("heading", { name: "APIs" }).waitFor();
+    await page.getByRole("heading", { name: "APIs", exact: true }).waitFor();
     process.kill(server.child("controller"), "SIGKILL");
     await page.getByText("connecting again").waitFor();
     await page.locator(".foot .status.good").waitFor();

@@ -96,8 +96,8 @@ describe("the explanation of a time that is over", () => {
       api("fewer", two),
       `- name: jobs\n  kind: BatchAPI\n  compute: {cpu: 50m}\n  predictor: {path: b.py, config: {until: ${until}}}\n`,
     ].join("");
-    await server.deployBeside({ "quern.yaml": config, "p.py": predictor(0.01), "b.py": BATCH });
-    await server.deployBeside({ "quern.yaml": api("fewer", two), "p.py": predictor(0.02) });
+    await server.deployBeside({ "quern.yaml": config, "p.py": predictor(0.1), "b.py": BATCH });
+    await server.deployBeside({ "quern.yaml": api("fewer", two), "p.py": predictor(0.11) });
     for (let at = 0; at < NORMAL_MINUTES; at++) {
       move(MINUTE_MS);
       for (const name of REALTIME) await oneByOne(name, 2);

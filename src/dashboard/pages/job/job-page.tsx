@@ -9,7 +9,7 @@ import { Status } from "../../parts/status.tsx";
 import { openTab, type Tab, Tabs } from "../../parts/tabs.tsx";
 import { Words } from "../../parts/words.tsx";
 import { segment } from "../../server/request.ts";
-import { useResource } from "../../server/use-resource.ts";
+import { type Resource, useResource } from "../../server/use-resource.ts";
 import type { DescribedApi, JobEnvelope, OverviewJob } from "../../shapes.ts";
 import { JobPlots } from "../api/api-plots.tsx";
 import { Failures } from "./failures.tsx";
@@ -22,13 +22,16 @@ import { Workers } from "./workers.tsx";
 const REFRESH_MS = 5000;
 
 export function JobPage({ api, job }: { api: string; job: string }) {
-  // Where the API is: its jobs are below its own endpoint.
+  // Where the API is: its jobs are below its own endpoint, which is its name unless its file says another.
   const described = useResource<DescribedApi>(`/-/apis/${segment(api)}`);
   const row = overview.value?.jobs.find(({ job_id }) => job_id === job);
-  const path = described.value && `${described.value.path}/${job}`;
+  const path = `${described.value?.path ?? `/${segment(api)}`}/${job}`;
+  // The stream tells of the running jobs; others rarely change.
+  const version = row ? JSON.stringify(row) : "not running";
+  const envelope = useResource<JobEnvelope>(path, { version, everyMs: REFRESH_MS });
   return (
     <Loaded resource={described} lines={8}>
-      {() => <Known api={api} job={job} path={path!} row={row} />}
+      {() => <Known {...{ api, job, path, row, version, envelope }} />}
     </Loaded>
   );
 }
@@ -38,12 +41,11 @@ interface KnownProps {
   job: string;
   path: string;
   row: OverviewJob | undefined;
+  version: string;
+  envelope: Resource<JobEnvelope>;
 }
 
-function Known({ api, job, path, row }: KnownProps) {
-  // The stream tells of the running jobs; others rarely change.
-  const version = row ? JSON.stringify(row) : "not running";
-  const envelope = useResource<JobEnvelope>(path, { version, everyMs: REFRESH_MS });
+function Known({ api, job, path, row, version, envelope }: KnownProps) {
   const status = envelope.value?.job_status;
   return (
     <>

@@ -1,4 +1,6 @@
 /** Jobs, newest first, of one API or of all; and what can be done with all that match. */
+import { computed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { address, setQuery } from "../../address/address.ts";
 import { Progress } from "../../charts/progress.tsx";
 import { nowMs } from "../../format/now.ts";
@@ -31,6 +33,9 @@ const STATUSES = [
 ] as const;
 const PAGE = 50;
 
+/** Whenever a job begins, ends or is changed, this is another text. */
+const jobCounts = computed(() => JSON.stringify(overview.value?.job_counts));
+
 /** `api`: only its jobs. */
 export function JobList({ api }: { api?: string }) {
   const { query } = address.value;
@@ -42,10 +47,13 @@ export function JobList({ api }: { api?: string }) {
     created_before: inUtc(query.get("before")),
   };
   const path = withQuery("/-/jobs", { ...filter, limit: PAGE });
-  // Whenever a job begins, ends or is changed, the first page is read again.
-  const pages = usePages<JobPage>(path, JSON.stringify(overview.value?.job_counts));
-  const jobs = pages.pages.flatMap((page) => page.jobs);
+  const pages = usePages<JobPage>(path, jobCounts.value);
   const count = pages.pages[0]?.count;
+  const isOfOne = api !== undefined;
+  const table = useMemo(() => {
+    const jobs = pages.pages.flatMap((page) => page.jobs);
+    return jobs.length > 0 && <JobTable jobs={jobs} isOfOne={isOfOne} />;
+  }, [pages.pages, isOfOne]);
   return (
     <>
       <div class="filters">
@@ -70,7 +78,7 @@ export function JobList({ api }: { api?: string }) {
       {pages.error && <ErrorNote error={pages.error} again={pages.again} />}
       {pages.pages.length === 0 && pages.isLoading && <Loading lines={6} />}
       {count === 0 && <NoJobs filter={filter} />}
-      {jobs.length > 0 && <JobTable jobs={jobs} isOfOne={api !== undefined} />}
+      {table}
       <More of={pages} />
     </>
   );
