@@ -9,6 +9,9 @@ const SUITES: Record<string, string> = {
   cluster: "test/**/*.cluster.ts",
 };
 
+/** As in test/harness/eventually.ts. */
+const LIMIT_MS = 120_000 * Number(process.env.QUERN_TEST_PATIENCE ?? 1);
+
 /** These take half a minute or more, although they are short: they mostly wait. */
 const LONG = [
   "test/scenarios/batch/kill-points.test.ts",
@@ -36,8 +39,8 @@ export default defineConfig({
   test: {
     include: [SUITES[process.env.QUERN_TEST_SUITE ?? ""]!],
     globalSetup: process.env.QUERN_TEST_DATABASE === "postgres" ? ["test/harness/postgres-setup.ts"] : [],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: LIMIT_MS,
+    hookTimeout: LIMIT_MS,
     maxWorkers: 3,
     pool: "forks",
     sequence: { sequencer: LongFirst },

@@ -11,7 +11,7 @@ import { root } from "./setup.mjs";
 
 const SYSTEMD = "/lib/systemd/systemd";
 const MEMORY = "3072M";
-const LIMIT_MS = 600_000;
+const LIMIT_MS = 1_200_000;
 const PROBE_MS = 30_000;
 /** This machine's files, read-only. */
 const ROOT = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"];

@@ -177,7 +177,13 @@ async function ownKernel() {
       encoding: "utf8",
     },
   ).stdout.trim();
-  const env = { QUERN_TEST_SUITE: "own-kernel", QUERN_PYTHON: python, NO_COLOR: "1" };
+  // A kernel in user mode is several times slower than the machine, and that may be busy with other stages.
+  const env = {
+    QUERN_TEST_SUITE: "own-kernel",
+    QUERN_TEST_PATIENCE: "4",
+    QUERN_PYTHON: python,
+    NO_COLOR: "1",
+  };
   const read = (directory) => textOf(join(directory, "report.json"));
   const inKernel = async (files) => {
     const command = [...vitestCommand("/mnt/report.json", files), "--no-file-parallelism"];

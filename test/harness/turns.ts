@@ -45,3 +45,17 @@ export async function longestTurnCpuMs(work: () => Promise<void>): Promise<numbe
   await new Promise((resolve) => setImmediate(resolve));
   return longestMs;
 }
+
+/**
+ * The least of up to three measurements, and no more once one is below `bar`. A machine can be slow for a moment, and
+ * garbage of other tests may be collected during one of them; code that takes too long does so each time.
+ */
+export async function leastOfThree(bar: number, measure: () => Promise<number>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < 3 && least >= bar; n++) least = Math.min(least, await measure());
+  return least;
+}
+
+/** As `longestTurnCpuMs`, the least of up to three. */
+export const leastLongestTurnMs = (bar: number, work: () => Promise<void>) =>
+  leastOfThree(bar, () => longestTurnCpuMs(work));

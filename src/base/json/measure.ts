@@ -38,17 +38,30 @@ export function isDeeperThan(text: Buffer, most: number): boolean {
 }
 
 /**
- * Whether there are more objects, arrays, members and elements than `most`, in any bytes: they need not be JSON. Stops
- * as soon as this is certain.
+ * Counts the objects, arrays, members and elements of a text that comes in pieces, so that a long one can be counted in
+ * several turns. The bytes need not be JSON.
  */
-export function hasMoreValues(text: Buffer, most: number): boolean {
-  let isString = false;
-  let values = 0;
-  for (let at = 0; at < text.length; at++) {
-    const byte = text[at]!;
-    if (byte === QUOTE) isString = !isString;
-    else if (isString) at += byte === BACKSLASH ? 1 : 0;
-    else if ((byte === OPEN_BRACE || byte === OPEN_BRACKET || byte === COMMA) && ++values > most) return true;
+export class ValueCount {
+  private readonly most: number;
+  private values = 0;
+  private isString = false;
+  private isEscaped = false;
+
+  constructor(most: number) {
+    this.most = most;
   }
-  return false;
+
+  /** Whether there are more than `most`, up to the end of this piece. Stops as soon as this is certain. */
+  isOverIn(piece: Buffer): boolean {
+    let { values, isString, isEscaped } = this;
+    for (let at = 0; at < piece.length && values <= this.most; at++) {
+      const byte = piece[at]!;
+      if (isEscaped) isEscaped = false;
+      else if (byte === QUOTE) isString = !isString;
+      else if (isString) isEscaped = byte === BACKSLASH;
+      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET || byte === COMMA) values++;
+    }
+    Object.assign(this, { values, isString, isEscaped });
+    return values > this.most;
+  }
 }

@@ -4,7 +4,7 @@
  * response.
  */
 import type { IncomingMessage } from "node:http";
-import { hasMoreValues } from "../../base/json/measure.ts";
+import { ValueCount } from "../../base/json/measure.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   STORE_ERROR_BYTES_MAX,
@@ -26,6 +26,9 @@ const CURES = {
   read: `give the server credentials that may list and read it (${CREDENTIALS})`,
   write: `give the server credentials that may write it: the role Storage Object User (${CREDENTIALS})`,
 };
+
+/** What is counted between two looks at the clock: some milliseconds, before the code is compiled. */
+const COUNTED_BYTES = 256 * 1024;
 
 export interface GcsOptions {
   /** STORAGE_EMULATOR_HOST: the operator's own store, used without credentials. */
@@ -115,8 +118,7 @@ export class GcsClient {
  */
 async function objectOf(body: string): Promise<object> {
   const somethingElse = new Error(`it answered ${body.slice(0, 100)}`);
-  if (hasMoreValues(Buffer.from(body), STORE_PAGE_VALUES_MAX)) throw somethingElse;
-  if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
+  if (await hasTooManyValues(Buffer.from(body))) throw somethingElse;
   let value: unknown;
   try {
     value = JSON.parse(body);
@@ -125,6 +127,15 @@ async function objectOf(body: string): Promise<object> {
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw somethingElse;
   return value;
+}
+
+async function hasTooManyValues(body: Buffer): Promise<boolean> {
+  const count = new ValueCount(STORE_PAGE_VALUES_MAX);
+  for (let at = 0; at < body.length; at += COUNTED_BYTES) {
+    if (count.isOverIn(body.subarray(at, at + COUNTED_BYTES))) return true;
+    if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
+  }
+  return false;
 }
 
 function messageOf(body: string): string {
