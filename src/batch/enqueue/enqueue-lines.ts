@@ -4,7 +4,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { LINE_BYTES_LIMIT } from "../../contracts/limits/input-files.ts";
-import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import type { SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
@@ -16,6 +15,7 @@ import { type EnqueueCommits, endCursor } from "./enqueue-commits.ts";
 import type { EnqueuePause, FilePosition, Position } from "./enqueue-position.ts";
 import { LineScanner } from "./line-scanner.ts";
 import type { SegmentMaker } from "./make-segments.ts";
+import type { OpenBatch } from "./open-batch.ts";
 
 const READ_BYTES = 512 * 1024;
 const NEWLINE = 0x0a;
@@ -196,7 +196,8 @@ export class LineEnqueuer {
     const { maker, commits, own } = this.options;
     const { entry, path, etag, isCopied, base, position } = block;
     const segment = maker.item(base + at, compactBytes);
-    if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, line, maker.batchBytes, compactBytes);
+    const { excess } = maker.batch;
+    if (excess !== undefined) throw tooLarge(path, line, compactBytes, excess);
     if (segment === undefined) return;
     const own_bytes = isCopied ? base + at : own.bytes;
     commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
@@ -238,7 +239,12 @@ function changed(path: string): EnqueueError {
   );
 }
 
-function tooLarge(path: string, line: number, batchBytes: number, lineBytes: number): EnqueueError {
-  const message = `${path}: with line ${line} (${lineBytes} bytes) its batch has ${batchBytes} bytes; a batch must be smaller than ${BATCH_BYTES_LIMIT}`;
-  return new EnqueueError("batch_too_large", message, "use a smaller batch_size, or smaller items");
+function tooLarge(
+  path: string,
+  line: number,
+  bytes: number,
+  { problem, cure }: NonNullable<OpenBatch["excess"]>,
+): EnqueueError {
+  const message = `${path}: with line ${line} (${bytes} bytes) its batch ${problem}`;
+  return new EnqueueError("batch_too_large", message, cure);
 }

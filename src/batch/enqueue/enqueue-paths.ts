@@ -43,7 +43,7 @@ function enqueuePage(page: readonly SelectedFile[], { maker, commits, own }: Enq
     lines.push(line, "\n");
     end += bytes + 1;
     const segment = maker.item(end, bytes);
-    if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, maker.batchBytes);
+    if (maker.batch.compactBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, maker.batch.compactBytes);
     if (segment !== undefined)
       commits.keep(segment, { entry, path, etag: "", offset: 0, line: 0, own_bytes: end });
   }

@@ -8,6 +8,7 @@ import {
   SEGMENT_RANGES_BYTES_TARGET,
 } from "../../contracts/limits/jobs.ts";
 import type { ByteRange, RangeLines, Segment } from "../../database/segment-rows.ts";
+import { OpenBatch } from "./open-batch.ts";
 
 export type NewSegment = Omit<Segment, "settled" | "settled_count">;
 
@@ -21,13 +22,14 @@ export function rangeRowBytes({ path, etag, lines }: ByteRange): number {
 }
 
 export class SegmentMaker {
-  /** Compact bytes of the batch that the last item went into, brackets and commas included. */
-  batchBytes = 0;
+  /** The batch that the last item went into. */
+  readonly batch = new OpenBatch();
   nextBatch: number;
   private readonly batchSize: number;
   private firstBatch: number;
-  private itemsInBatch = 0;
+  private isBatchOpen = false;
   private items = 0;
+  private itemsInRange = 0;
   private bytes = 0;
   private hasBlankLines = false;
   private ranges: ByteRange[] = [];
@@ -79,17 +81,20 @@ export class SegmentMaker {
   }
 
   /**
-   * One item that ends at `end` of the file and has `compactBytes` bytes. Returns a segment if the item completed one.
+   * One item, whose line ends at `end` of the file, and has `compactBytes` bytes without white space. Returns a segment
+   * if the item completed one.
    */
   item(end: number, compactBytes: number): NewSegment | undefined {
     const current = this.current!;
-    this.bytes += end - current.end;
+    const lineBytes = end - current.end;
+    this.bytes += lineBytes;
     current.end = end;
     this.items++;
-    // The opening bracket once, then a comma or the closing bracket after each item.
-    if (this.itemsInBatch++ === 0) this.batchBytes = 1;
-    this.batchBytes += compactBytes + 1;
-    if (this.itemsInBatch < this.batchSize) return undefined;
+    this.itemsInRange++;
+    if (!this.isBatchOpen) this.batch.begin();
+    this.isBatchOpen = true;
+    this.batch.item(compactBytes, lineBytes);
+    if (this.batch.items < this.batchSize) return undefined;
     this.closeBatch();
     return this.isFull ? this.cut() : undefined;
   }
@@ -104,13 +109,13 @@ export class SegmentMaker {
 
   /** The rest, with a last batch that may be short; undefined if there is none. */
   finish(): NewSegment | undefined {
-    if (this.itemsInBatch > 0) this.closeBatch();
+    if (this.isBatchOpen) this.closeBatch();
     return this.nextBatch > this.firstBatch ? this.cut() : undefined;
   }
 
   private closeBatch(): void {
     this.nextBatch++;
-    this.itemsInBatch = 0;
+    this.isBatchOpen = false;
   }
 
   private cut(): NewSegment {
@@ -139,10 +144,15 @@ export class SegmentMaker {
   private closeRange(end: number): void {
     const { path, etag, start } = this.current!;
     const lines = this.linesOfRange();
-    if (end === start) return;
+    const { itemsInRange } = this;
+    this.itemsInRange = 0;
+    // Blank lines alone are nothing that a worker gets. Many files may have nothing else.
+    if (itemsInRange === 0) return;
     const range = { path, etag, start, end, ...(lines === undefined ? {} : { lines }) };
     this.ranges.push(range);
-    this.rangesBytes += rangeRowBytes(range);
+    const rowBytes = rangeRowBytes(range);
+    this.rangesBytes += rowBytes;
+    this.batch.file(rowBytes);
   }
 
   private linesOfRange(): RangeLines | undefined {

@@ -33,6 +33,8 @@ export const SEGMENT_BATCHES_MAX = 8192;
  * 2.6 MiB, 0.1 ms with this. A batch is never cut: a segment of one batch with very many small files has more.
  */
 export const SEGMENT_RANGES_BYTES_TARGET = 64 * 1024;
+/** The pieces of files of one batch in that row: lines of some 10,000 files. */
+export const BATCH_FILES_BYTES_MAX = 2 * 1024 * 1024;
 /** The longest interval between two group commits. */
 export const COMMIT_INTERVAL_MS = 5;
 export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;

@@ -30,7 +30,7 @@ function segmentsOf(batchSize: number, files: File[], firstBatch = 0, known?: { 
         // A line is an item of that many bytes and its newline.
         const segment = maker.item(end, length - 1);
         if (segment !== undefined) segments.push(segment);
-        batchBytes.push(maker.batchBytes);
+        batchBytes.push(maker.batch.compactBytes);
       }
     }
     maker.endFile();

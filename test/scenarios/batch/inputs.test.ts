@@ -334,3 +334,35 @@ describe("a dry run", () => {
     expect(await answer.json()).toHaveProperty("job_id");
   });
 });
+
+describe("a batch of lines", () => {
+  const lines = (dir: string, batch_size: number) => ({
+    delimited_files: { store_paths: [uri(`${dir}/`)], batch_size },
+  });
+  const writeMany = (dir: string, count: number, text: string) => {
+    for (let n = 0; n < count; n++) write(`${dir}/${n}-${"x".repeat(200)}.jsonl`, text);
+  };
+
+  it("is refused with megabytes of white space", async () => {
+    write("white/0.jsonl", `{${" ".repeat(3 * 2 ** 20)}}\n`.repeat(3));
+    const { status, reason } = await run(lines("white", 3));
+    expect(status).toBe("status_enqueue_failed");
+    expect(reason).toMatch(
+      /0\.jsonl: with line 3 \(2 bytes\) its batch has lines of 9437\d+ bytes with their/,
+    );
+    expect((await run(lines("white", 2))).batches).toEqual([[{}, {}], [{}]]);
+  });
+
+  it("is refused with lines of too many files", async () => {
+    writeMany(`many/${"y".repeat(250)}/${"z".repeat(250)}`, 2_700, "{}\n");
+    const { status, reason } = await run(lines("many", 2_700));
+    expect(status).toBe("status_enqueue_failed");
+    expect(reason).toMatch(/its batch has lines of more than 2\d{3} files/);
+  });
+
+  it("knows nothing of files that have blank lines only, however many there are", async () => {
+    writeMany("blank", 9_000, "\n");
+    write("blank/z.jsonl", '{"a":1}');
+    expect((await run(lines("blank", 1_000))).batches).toEqual([[{ a: 1 }]]);
+  });
+});
