@@ -1,6 +1,7 @@
 /** Detects from an error what the machine has run out of, or that its disk fails, and waits until it is as it should be. */
 import { mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
+import { DiskNearlyFull } from "./files/leave-free.ts";
 
 /** No bytes, no inodes, or no quota of either is left. */
 const DISK_CODES = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "53100"]);
@@ -45,6 +46,7 @@ export function describeWait(error: unknown, waits: string): string {
 export function describeShortage(error: unknown): string {
   const part = faultyPart(error);
   if (part !== undefined) return `the server's ${part} has an error (${(error as Error).message})`;
+  if (error instanceof DiskNearlyFull) return error.message;
   return shortageOf(error) === "handles"
     ? "the server cannot open more files or start more processes"
     : "the server's disk is full";
@@ -81,7 +83,7 @@ export interface DiskWait {
   signal: AbortSignal;
 }
 
-/** Does `work`, and repeats it while the machine has run out of something. */
+/** Does `work`, and repeats it while the machine has run out of something. DiskNearlyFull is the caller's to wait for. */
 export function whenDiskHasSpace<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
   return repeated(work, wait, (error) => shortageOf(error) !== undefined);
 }
@@ -100,7 +102,7 @@ async function repeated<T>(
     try {
       return await work();
     } catch (error) {
-      if (!passes(error) || signal.aborted) throw error;
+      if (error instanceof DiskNearlyFull || !passes(error) || signal.aborted) throw error;
       if (isFirst) onWait(error);
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }

@@ -2,9 +2,10 @@
  * The phase in which the input becomes batches. Workers start at the same time, so that they are ready when the batches
  * are.
  */
+import { setTimeout } from "node:timers/promises";
 import { contain } from "../base/boundary.ts";
 import { workersOf } from "../engine/scheduler/claims.ts";
-import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
+import { type EnqueueTurnEnd, enqueueJob, type KeptTurn } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import { EnqueuingDeaths, isSuspect } from "./enqueue/enqueuing-deaths.ts";
 import type { JobApi } from "./job-deps.ts";
@@ -19,6 +20,9 @@ import type { WorkerDeath } from "./workers/worker-death.ts";
 import { WorkerLosses } from "./workers/worker-losses.ts";
 import { type WorkersOwner, wantedWorkers } from "./workers/workers-owner.ts";
 
+/** After that long, a job whose input the disk has no space for tries again. */
+const NO_SPACE_PAUSE_MS = 10_000;
+
 export class Enqueuing implements Phase, WorkersOwner {
   readonly workers: JobWorkers;
   readonly totalBatches: number | undefined;
@@ -30,6 +34,8 @@ export class Enqueuing implements Phase, WorkersOwner {
   private readonly expectedBatches: number | undefined;
   /** What it waits for in its turn. */
   private inputWait: string | undefined;
+  /** Said once, however often it tries. */
+  private isShortOfSpace = false;
 
   /** `turns`: the first one has begun. */
   constructor(
@@ -119,14 +125,34 @@ export class Enqueuing implements Phase, WorkersOwner {
       isTurnOver: (hasProgress: boolean, isAwaited: boolean) => this.turns.isOver(hasProgress, isAwaited),
       onWait: (reason: string | undefined) => this.waitFor(reason),
     };
-    let end: EnqueueTurnEnd = { kind: "turn_over", kept: undefined, isFurther: true };
-    while (end.kind === "turn_over") {
-      end = await enqueueJob({ ...deps, ...own, own: deps.items.writer(jobId, store), kept: end.kept });
-      if (end.kind !== "turn_over") break;
-      deps.jobLog(jobId, "others may enqueue now: the job waits for its next turn");
-      if (!(await this.nextTurn(end.isFurther))) return undefined;
+    for (let kept: KeptTurn | undefined; ; ) {
+      const end = await enqueueJob({ ...deps, ...own, own: deps.items.writer(jobId, store), kept });
+      if (end.kind === "enqueued") return end.total;
+      if (end.kind === "cancelled" || !(await this.waitAfter(end))) return undefined;
+      kept = end.kind === "turn_over" ? end.kept : undefined;
     }
-    return end.kind === "enqueued" ? end.total : undefined;
+  }
+
+  /** Waits for the turn after one that ended so; false if the job ends before. */
+  private async waitAfter(end: EnqueueTurnEnd): Promise<boolean> {
+    const { deps, job } = this.run;
+    if (end.kind === "no_space") return this.waitForSpace(end.reason);
+    this.isShortOfSpace = false;
+    deps.jobLog(job.job_id, "others may enqueue now: the job waits for its next turn");
+    return this.nextTurn(end.kind !== "turn_over" || end.isFurther);
+  }
+
+  /** Others have its place meanwhile. False if the job ends before. */
+  private async waitForSpace(reason: string): Promise<boolean> {
+    const { deps, job, over: signal } = this.run;
+    this.turns.end();
+    await this.deaths.turnIsOver();
+    if (!this.isShortOfSpace) deps.jobLog(job.job_id, `${reason}: the job waits for space`);
+    this.isShortOfSpace = true;
+    this.inputWait = reason;
+    await setTimeout(NO_SPACE_PAUSE_MS, undefined, { signal }).catch(() => {});
+    this.inputWait = undefined;
+    return this.nextTurn(true);
   }
 
   /** Waits for the next turn; false if the job ends before. */

@@ -111,6 +111,7 @@ export function buildControl(
     streams: new OpenStreams(rooms.keys),
     lists: new OpenStreams(rooms.keys, LISTS),
     reads: new ReadsInTurn(rooms.keys),
+    searches: new ReadsInTurn(rooms.keys),
     auditDirectory: logsDirectory(dataDir),
     dashboardDirectory: join(packageRoot, "dist", "dashboard"),
     projectLists: new ProjectLists(dataDir, workerDeps.projects),

@@ -1,6 +1,6 @@
 /** The environment of this process. Only this file reads `process.env`. */
 import { homedir, tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 import { SETTINGS, type SettingName } from "./settings.ts";
 
 /** The environment of the server, a part of which user code may see, or of a command. */
@@ -47,9 +47,13 @@ export function kubeconfigFile(): string {
   return process.env.KUBECONFIG?.split(delimiter).find(Boolean) ?? join(homedir(), ".kube", "config");
 }
 
-/** The directory in which the runtime directories of servers are: `$XDG_RUNTIME_DIR`. */
+/**
+ * The directory in which the runtime directories of servers are: `$XDG_RUNTIME_DIR`. A relative path counts as not set
+ * (https://specifications.freedesktop.org/basedir-spec/latest/).
+ */
 export function runtimeParent(): string {
-  return process.env.XDG_RUNTIME_DIR ?? tmpdir();
+  const given = process.env.XDG_RUNTIME_DIR ?? "";
+  return isAbsolute(given) ? given : tmpdir();
 }
 
 /** Whether colours and progress bars are switched off. They also need a terminal. */

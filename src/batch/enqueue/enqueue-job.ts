@@ -3,6 +3,7 @@
  * crash, after the last commit.
  */
 import { whenDiskWorks } from "../../base/disk-full.ts";
+import { DiskNearlyFull } from "../../base/files/leave-free.ts";
 import { RANGES_KEPT_MAX } from "../../contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type SelectedPage, selectPages } from "../../object-store/select/select-files.ts";
@@ -48,7 +49,9 @@ export type EnqueueTurnEnd =
   /** The number of batches, all of them committed. */
   | { kind: "enqueued"; total: number }
   /** Nothing is kept if it is too much: the next turn begins after the last commit. */
-  | { kind: "turn_over"; kept: KeptTurn | undefined; isFurther: boolean };
+  | { kind: "turn_over"; kept: KeptTurn | undefined; isFurther: boolean }
+  /** The disk has no space for more copies of the input. The next turn begins after the last commit. */
+  | { kind: "no_space"; reason: string };
 
 /** Enqueues the job, or a turn of it. Throws EnqueueError if the input is invalid. */
 export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTurnEnd> {
@@ -68,6 +71,9 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTur
       const kept = isKept ? { position, maker, ownBytes: own.bytes } : undefined;
       return { kind: "turn_over", kept, isFurther: isKept || maker.cutBatches > batchesBefore };
     }
+  } catch (error) {
+    if (error instanceof DiskNearlyFull) return { kind: "no_space", reason: error.message };
+    throw error;
   } finally {
     await own.close();
   }

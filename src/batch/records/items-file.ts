@@ -6,6 +6,7 @@
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
+import { leaveFree } from "../../base/files/leave-free.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { itemsFile, jobDirectory, jobsDirectory } from "../../contracts/data-layout.ts";
@@ -47,7 +48,7 @@ export function itemsInFiles(dataDir: string): ItemsStore {
     write: (jobId, content) => writeItemsFile(itemsFile(dataDir, jobId), content),
     named: async () => {},
     forget: (jobId) => removeTree(jobDirectory(dataDir, jobId)),
-    writer: (jobId) => new ItemsFileWriter(itemsFile(dataDir, jobId)),
+    writer: (jobId) => new ItemsFileWriter(itemsFile(dataDir, jobId), leaveFree),
     open: (jobId) => openItemsFile(itemsFile(dataDir, jobId)),
     giveUp: async () => {},
   };
@@ -100,12 +101,15 @@ export async function writeItemsFile(path: string, content: Buffer): Promise<voi
 export class ItemsFileWriter implements ItemsWriter {
   bytes = 0;
   private readonly path: string;
+  private readonly before: typeof leaveFree;
   private file: FileHandle | undefined;
   waitingBytes = 0;
   private waiting: Buffer[] = [];
 
-  constructor(path: string) {
+  /** `before` may refuse to write so many bytes to a directory. */
+  constructor(path: string, before: typeof leaveFree = async () => {}) {
     this.path = path;
+    this.before = before;
   }
 
   async open(committedBytes: number): Promise<void> {
@@ -127,6 +131,7 @@ export class ItemsFileWriter implements ItemsWriter {
   async flush(): Promise<void> {
     const content = Buffer.concat(this.waiting);
     if (content.length === 0) return;
+    await this.before(dirname(this.path), content.length);
     const start = this.bytes - content.length;
     for (let written = 0; written < content.length; )
       written += (await this.file!.write(content, written, content.length - written, start + written))

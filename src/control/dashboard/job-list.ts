@@ -15,6 +15,8 @@ import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 export interface JobListDeps extends StatusDeps {
   lists: OpenStreams;
   reads: ReadsInTurn;
+  /** Each looks at the records of all jobs, which may take a second: other reads do not wait for one. */
+  searches: ReadsInTurn;
 }
 
 export function jobListRoutes(deps: JobListDeps): Hono {
@@ -25,7 +27,8 @@ export function jobListRoutes(deps: JobListDeps): Hono {
     if (before !== undefined && !isUlid(before))
       throw invalid(`cursor must be the next_cursor of the previous page (got ${quotedBeginning(before)})`);
     const page = { limit: limitOf(c), before };
-    return deps.reads.take(c, () => jsonChunks(c, deps.lists, listText(c, deps, filter, page)));
+    const turns = filter.search === undefined ? deps.reads : deps.searches;
+    return turns.take(c, () => jsonChunks(c, deps.lists, listText(c, deps, filter, page)));
   });
   return app;
 }

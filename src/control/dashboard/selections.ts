@@ -42,7 +42,7 @@ import { timeNamed } from "./job-list.ts";
 
 export interface SelectionDeps extends QueueRoutesDeps, PriorityBound {
   apis: Apis;
-  reads: ReadsInTurn;
+  searches: ReadsInTurn;
 }
 
 export function selectionRoutes(deps: SelectionDeps): Hono {
@@ -57,7 +57,7 @@ export function selectionRoutes(deps: SelectionDeps): Hono {
     const asked = parseJson(body);
     await assertMaySelect(c, deps, apiNamed(asked));
     const filter = parsed(asked);
-    return deps.reads.take(c, async () => {
+    return deps.searches.take(c, async () => {
       const selected = await selectedBy(deps, filter);
       const selection_id = frozen.freeze(senderOf(c, keys), selected, performance.now());
       const expires_time = timestamp(BigInt(wallMs() + SELECTION_KEPT_MS) * 1_000_000n);

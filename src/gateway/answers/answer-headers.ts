@@ -18,9 +18,13 @@ const NOT_THE_PREDICTORS = new Set([
  */
 export const WITHOUT_BODY = new Set([204, 304]);
 
-/** Types that a browser shows as a page, whose scripts would run as the server's own. */
-const PAGE =
-  /^\s*(?:text\/(?:html|xml|xsl)|application\/xml|[^;]*\+xml|multipart\/x-mixed-replace)\s*(?:;|$)/i;
+/**
+ * Types that no browser shows as a page, whose scripts would run as the server's own. Everything else counts as one:
+ * browsers know more types of pages than servers do, and read a list of types, or one with odd characters behind it, in
+ * ways of their own (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type).
+ */
+const NO_PAGE =
+  /^(?:application\/(?:(?:[\w.-]+\+)?json|x-ndjson|octet-stream|pdf|zip|gzip)|text\/(?:plain|csv|event-stream)|image\/(?:png|jpeg|gif|webp|avif|bmp)|(?:audio|video)\/[\w.-]+)(?:; ?[\w-]+="?[\w.-]+"?)*$/i;
 const NOT_GUESSED = ["x-content-type-options", "nosniff"];
 /**
  * A browser shows such a page with an origin of its own: its scripts run, but not with the session of somebody who is
@@ -42,6 +46,8 @@ export function answerHeaders(
   return [...kept.flat(), ...own, "x-request-id", requestId];
 }
 
+/** Without a type, or with several, a browser may show it as a page. */
 function isPage(headers: readonly [string, string][]): boolean {
-  return headers.some(([name, value]) => name.toLowerCase() === "content-type" && PAGE.test(value));
+  const types = headers.filter(([name]) => name.toLowerCase() === "content-type");
+  return types.length !== 1 || !NO_PAGE.test(types[0]![1]);
 }

@@ -13,6 +13,15 @@ describe("the headers of a predictor's response", () => {
     "text/xml",
     "application/xml;q=1",
     "multipart/x-mixed-replace; boundary=x",
+    "text/plain, text/html",
+    "text/plain; a=b, text/html",
+    "text/html (x",
+    "text/html x",
+    "application/json text/html",
+    "text/plain;text/html",
+    "text/plain\tx",
+    "application/x-new-kind-of-page",
+    "",
   ])("keep a page (%s) apart from the server's own pages, also beside a policy of its own", (type) => {
     const headers = answerHeaders(
       [
@@ -26,28 +35,47 @@ describe("the headers of a predictor's response", () => {
     expect(headers[headers.indexOf(POLICY) + 1]).toMatch(/^sandbox (?!.*same-origin)/);
   });
 
-  it.each(["application/json", "text/plain", "application/pdf", "image/png", "text/csv; note=text/html"])(
-    "leave others (%s) as they are, and let no browser guess",
-    (type) => {
-      const headers = answerHeaders([["content-type", type]], "id", false);
-      expect(headers).toEqual([
-        "content-type",
-        type,
-        "x-content-type-options",
-        "nosniff",
-        "x-request-id",
-        "id",
-      ]);
-    },
-  );
+  it.each([
+    "application/json",
+    "application/json; charset=utf-8",
+    "application/problem+json",
+    "application/x-ndjson",
+    "text/plain;charset=UTF-8",
+    "application/pdf",
+    "image/png",
+    'text/csv; header="present"',
+    "video/mp4",
+  ])("leave others (%s) as they are, and let no browser guess", (type) => {
+    const headers = answerHeaders([["content-type", type]], "id", false);
+    expect(headers).toEqual([
+      "content-type",
+      type,
+      "x-content-type-options",
+      "nosniff",
+      "x-request-id",
+      "id",
+    ]);
+  });
+
+  it.each([
+    ["none", []],
+    ["two", ["text/plain", "application/json"]],
+  ])("keep a response with %s as its type apart, too", (_, types) => {
+    const headers = answerHeaders(
+      types.map((type) => ["content-type", type]),
+      "id",
+      false,
+    );
+    expect(headers).toContain(POLICY);
+  });
 
   it("have none of those that only the gateway sets", () => {
     const given = ["Connection", "x-request-id", "X-Content-Type-Options", "Content-Length"];
     const headers = answerHeaders(
-      given.map((name) => [name, "1"]),
+      [["content-type", "text/plain"], ...given.map((name): [string, string] => [name, "1"])],
       "id",
       false,
     );
-    expect(headers).toEqual(["x-content-type-options", "nosniff", "x-request-id", "id"]);
+    expect(headers.slice(2)).toEqual(["x-content-type-options", "nosniff", "x-request-id", "id"]);
   });
 });
