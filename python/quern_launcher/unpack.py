@@ -38,7 +38,8 @@ def unpack(source: Callable[[int], bytes], directory: str) -> None:
     try:
         with tarfile.open(fileobj=cast("Any", _Plain(source)), mode="r|", tarinfo=_Entry) as archive:
             _take_all(archive, directory)
-    except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
+    # tarfile calls itself for each header that extends the next one.
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, FileExistsError, RecursionError) as error:
         raise ArchiveError("the project's archive cannot be read: %s" % error) from None
 
 

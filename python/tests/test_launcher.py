@@ -68,6 +68,17 @@ class UnpackTest(unittest.TestCase):
         for second in ("project/a", "project/a/b"):
             with self.subTest(second), self.assertRaises((ArchiveError, OSError)):
                 unpacked(archive(entry("project/a", b"1"), entry(second, b"2")))
+        below = archive(entry("project/a/b", b"1"), entry("project/a", b"2"), entry("project/a/b/c", b"3"))
+        with self.assertRaises((ArchiveError, OSError)):
+            unpacked(below)
+
+    def test_it_refuses_thousands_of_headers_that_extend_each_other(self) -> None:
+        for kind, text in ((tarfile.XHDTYPE, b"12 path=abc\n"), (tarfile.GNUTYPE_LONGNAME, b"abc\0")):
+            info = tarfile.TarInfo("x")
+            info.type, info.size = kind, len(text)
+            header = info.tobuf(tarfile.USTAR_FORMAT) + text + bytes(512 - len(text))
+            with self.subTest(kind), self.assertRaises(ArchiveError):
+                unpacked(gzip.compress(header * 3000 + bytes(1024)))
 
     def test_it_refuses_what_is_cut_off_or_no_archive(self) -> None:
         whole = archive(entry("project/a", os.urandom(5000)))

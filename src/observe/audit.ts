@@ -1,7 +1,8 @@
 /**
- * Records who changed what, one JSON line each. `audit.log` has what was done with a key, but `audit-jobs.log` if it is
- * at the address of an API: submissions, which may be many, and changes of jobs. `audit-refused.log` has what was
- * refused, and what came without a key; in a flood, further lines are only counted. Both are bounded
+ * Records who changed what, one JSON line each. `audit.log` has what was done with an admin key, but `audit-jobs.log` if
+ * it is at the address of an API or with another key: submissions, which may be many, and changes of jobs.
+ * `audit-refused.log` has what was refused, what came without a key, and errors of other keys; in a flood, further lines
+ * are only counted. So only who may change the server's state can push out lines about that. All are bounded
  * (contracts/limits/logs.ts); read-audit.ts reads them as one.
  */
 import {
@@ -103,9 +104,10 @@ export class Audit implements Service {
       // A caller may put a key in the place of its id. It must not be readable here.
       path: cutText(hideInText(path), LOGGED_PATH_LENGTH_MAX),
     };
-    const isRefused = line.status === 401 || line.status === 403;
+    const isAdmin = scope?.split(" ").includes("admin") === true;
+    const isRefused = line.status === 401 || line.status === 403 || (line.status >= 400 && !isAdmin);
     if (by === null || isRefused) this.refused.record(`${line.status} ${by}`, cut);
-    else this.append(path.startsWith("/-/") ? DONE : OF_JOBS, cut);
+    else this.append(isAdmin && path.startsWith("/-/") ? DONE : OF_JOBS, cut);
   }
 
   /** If the disk is full the line is lost: nothing fails because of it. */

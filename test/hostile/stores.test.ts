@@ -272,6 +272,20 @@ describe("a store that answers", () => {
     }
   });
 
+  it("s3 without the length of an object gives it whole", async () => {
+    answer = (response) => {
+      const head = { etag: '"1"', "content-range": "bytes 0-4/5" };
+      if (response.req.method === "HEAD") response.writeHead(200, { etag: '"1"' }).end();
+      else response.writeHead(206, head).end("hello");
+    };
+    const object = await stores.s3.open("s3://bucket/a");
+    const [first, then] = [Buffer.alloc(9), Buffer.alloc(9)];
+    expect(await object.read(first, 0, 0, 9)).toBe(5);
+    expect(await object.read(then, 0, 5, 9).catch(() => 0)).toBe(0);
+    expect(first.subarray(0, 5).toString()).toBe("hello");
+    await object.close();
+  });
+
   it("an empty listing has no entries", async () => {
     answer = (response) => response.end(listing("<KeyCount>0</KeyCount>"));
     expect(await all("s3")).toEqual([]);

@@ -13,7 +13,10 @@ import {
 import { Audit } from "../../src/observe/audit.ts";
 import { readAudit } from "../../src/observe/read-audit.ts";
 
-const line = { method: "POST", path: "/-/keys", by: "k-1" as string | null, status: 200, request_id: "r" };
+const line = {
+  ...{ method: "POST", path: "/-/keys", by: "k-1" as string | null, status: 200, request_id: "r" },
+  scope: "admin",
+};
 
 describe("the audit", () => {
   let directory = "";
@@ -64,6 +67,17 @@ describe("the audit", () => {
     expect(readdirSync(directory).sort()).toEqual(["audit-jobs.log", "audit.log"]);
     const told = { scope: "submit:jobs", client: "192.0.2.1", what: "j-1" };
     expect(await lines()).toMatchObject([{ request_id: "key" }, { request_id: "job", ...told }]);
+  });
+
+  it("keeps apart what other keys do, so that none of them pushes out an admin's change", async () => {
+    audit.record({ ...line, request_id: "key" });
+    const weak = { ...line, by: "k-2", scope: "predict:echo submit:admin" };
+    audit.record({ ...weak, method: "DELETE", path: "/-/session", request_id: "sign-out" });
+    for (let i = 0; i < 1_000; i++) audit.record({ ...weak, path: "/-/selections/x/stop", status: 404 });
+    audit.record({ ...line, by: "jwt:someone", scope: "", request_id: "no-scope" });
+    expect(readFileSync(join(directory, "audit.log"), "utf8").split("\n")).toHaveLength(2);
+    expect(await lines({ key: "k-2" })).toHaveLength(1 + FLOOD_LINES_MAX);
+    expect((await lines()).map(({ request_id }) => request_id)).toContain("no-scope");
   });
 
   it("counts a flood of refusals for each key separately, but records every change", async () => {

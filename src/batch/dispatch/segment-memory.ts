@@ -4,7 +4,10 @@
  */
 
 const STEP_BYTES = 256 * 1024;
-const FREE_MAX = 8;
+/** Each of the many jobs that run at once may keep so many: what one reads, and what it lets go of meanwhile ... */
+const FREE_MAX = 3;
+/** ... of usual segments. Lines may have megabytes of white space. */
+const FREE_BYTES_MAX = 2 * 1024 * 1024;
 
 export class SegmentMemory {
   private readonly free: Buffer[] = [];
@@ -18,6 +21,7 @@ export class SegmentMemory {
 
   /** The caller must not read the buffer any more: its next user overwrites it. */
   giveBack(buffer: Buffer): void {
-    if (this.free.length < FREE_MAX) this.free.push(buffer);
+    if (buffer.length > 0 && this.free.length < FREE_MAX && buffer.length <= FREE_BYTES_MAX)
+      this.free.push(buffer);
   }
 }

@@ -8,6 +8,7 @@ import { SegmentMemory } from "./segment-memory.ts";
 
 const NEWLINE = 0x0a;
 const SPARSE_READ_BYTES = 512 * 1024;
+const NOTHING = Buffer.alloc(0);
 
 export class LoadedSegment {
   readonly segment: Segment;
@@ -66,8 +67,8 @@ export class SegmentReader {
   private readonly input: JobInput;
   private readonly batchSize: number;
   private readonly memory = new SegmentMemory();
-  /** The lines of the segment that is being loaded. */
-  private lines: Buffer = Buffer.alloc(0);
+  /** The lines of the segment that is being loaded; empty otherwise. */
+  private lines: Buffer = NOTHING;
   /** Of the lines that were kept, if there are blank ones. */
   private lineNumbers: number[] = [];
   private open: OpenObject | undefined;
@@ -87,6 +88,15 @@ export class SegmentReader {
    * Throws InputError if a file is gone, shorter, or changed since it was enqueued. Only one call may run at a time.
    */
   async load(segment: Segment): Promise<LoadedSegment> {
+    try {
+      return await this.loaded(segment);
+    } finally {
+      this.memory.giveBack(this.lines);
+      this.lines = NOTHING;
+    }
+  }
+
+  private async loaded(segment: Segment): Promise<LoadedSegment> {
     this.lineNumbers = [];
     const length = await this.timed(() => this.readRanges(segment.ranges, segment.has_blank_lines));
     const memory = this.memory.take(entriesBytes(segment.batch_count, length));
@@ -172,8 +182,9 @@ export class SegmentReader {
   private growBuffer(filled: number, bytes: number): void {
     const needed = filled + bytes + 1;
     if (this.lines.length >= needed) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, filled === 0 ? 0 : 2 * this.lines.length));
+    const larger = this.memory.take(Math.max(needed, filled === 0 ? 0 : 2 * this.lines.length));
     this.lines.copy(larger, 0, 0, filled);
+    this.memory.giveBack(this.lines);
     this.lines = larger;
   }
 

@@ -4,15 +4,38 @@ import type { Jobs } from "../../batch/jobs.ts";
 import type { JobLook } from "../../batch/look-at-job.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import type { NumberedSpan, SpanRow } from "../../batch/spans/span-rows.ts";
-import type { JobWorkersShown, WorkerSpanShown } from "../../contracts/http/explain-operations.ts";
+import type { WorkerSpanShown } from "../../contracts/http/explain-operations.ts";
 import { hideInText } from "../../contracts/secrets.ts";
+import { jsonChunks } from "../answers/long-json.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 
-export async function workersResponse(c: Context, jobs: Jobs, { job_id }: JobRow): Promise<Response> {
+export interface WorkersDeps {
+  jobs: Jobs;
+  lists: OpenStreams;
+  reads: ReadsInTurn;
+}
+
+export async function workersResponse(
+  c: Context,
+  { jobs, lists, reads }: WorkersDeps,
+  { job_id }: JobRow,
+): Promise<Response> {
+  return reads.take(c, () => jsonChunks(c, lists, workersText(jobs, job_id)));
+}
+
+/** As JobWorkersShown, a worker at a time: a job may have had a thousand, each with a long reason to hide secrets in. */
+async function* workersText(jobs: Jobs, jobId: string): AsyncGenerator<string> {
   // Before the rows: what is saved meanwhile is in both.
-  const look = jobs.look(job_id);
-  const rows = await jobs.records.spans(job_id);
-  const workers = overlaid(rows, look?.spans ?? []).map((span) => shown(span, look));
-  return c.json({ workers } satisfies JobWorkersShown);
+  const look = jobs.look(jobId);
+  const rows = await jobs.records.spans(jobId);
+  let separator = "";
+  yield '{"workers":[';
+  for (const span of overlaid(rows, look?.spans ?? [])) {
+    yield separator + JSON.stringify(shown(span, look));
+    separator = ",";
+  }
+  yield "]}";
 }
 
 /** The rows, with what is newer in memory. */

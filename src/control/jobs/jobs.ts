@@ -113,7 +113,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
     return jobs.records.get(name, jobIdOf(c, name));
   };
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c, "read")));
-  app.get(`${API}/:job/workers`, async (c) => workersResponse(c, jobs, await jobOf(c, "read")));
+  app.get(`${API}/:job/workers`, async (c) => workersResponse(c, deps, await jobOf(c, "read")));
   app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c, "read")));
   app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c, "read")));
   addRounds(app, deps, (c) => jobOf(c, "change"));

@@ -125,7 +125,9 @@ export class S3Store implements ObjectStore {
     const { client, identity } = await this.access();
     try {
       const found = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
-      return { path, etag: versionOf(found), bytes: found.ContentLength! };
+      const { ContentLength: bytes = Number.NaN } = found;
+      // Some servers leave the length out. The object is read to its end then.
+      return { path, etag: versionOf(found), bytes: Number.isSafeInteger(bytes) ? bytes : Infinity };
     } catch (error) {
       throw toObjectError(error as S3ServiceException, path, identity);
     }

@@ -54,4 +54,14 @@ describe("the memory of segments", () => {
     expect(memory.take(1_000_000)).not.toBe(large);
     expect(memory.take(200_000)).toBe(small);
   });
+
+  it("keeps few, and no large ones: many jobs run at once", () => {
+    const memory = new SegmentMemory();
+    const given = Array.from({ length: 10 }, () => memory.take(1_000_000));
+    const huge = memory.take(8_000_000);
+    for (const buffer of [huge, ...given]) memory.giveBack(buffer);
+    const again = Array.from({ length: 10 }, () => memory.take(1_000_000));
+    expect(again.filter((buffer) => given.includes(buffer))).toHaveLength(3);
+    expect(again).not.toContain(huge);
+  });
 });
