@@ -1,7 +1,6 @@
 /** Detects from an error what the machine has run out of, or that its disk fails, and waits until it is as it should be. */
 import { mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { DiskNearlyFull } from "./files/leave-free.ts";
 
 /** No bytes, no inodes, or no quota of either is left. */
 const DISK_CODES = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "53100"]);
@@ -14,6 +13,11 @@ const FAULT_ERRCODES = new Set([8, 10, 14]);
 /** PostgreSQL: a right or a table is missing, its disk fails, its files are damaged. */
 const DATABASE_CODES = /^(42501|42P01|58...|XX00[12])$/;
 const LOOK_AGAIN_MS = 1_000;
+
+/** The disk has less left than copies must leave (files/leave-free.ts). Counts as a full disk. */
+export class DiskNearlyFull extends Error {
+  readonly code = "ENOSPC";
+}
 
 /** Disk: bytes, inodes or quota. Handles: files and processes. Undefined for every other error. */
 export function shortageOf(error: unknown): "disk" | "handles" | undefined {
@@ -85,12 +89,16 @@ export interface DiskWait {
 
 /** Does `work`, and repeats it while the machine has run out of something. DiskNearlyFull is the caller's to wait for. */
 export function whenDiskHasSpace<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
-  return repeated(work, wait, (error) => shortageOf(error) !== undefined);
+  return repeated(work, wait, isAwaited);
 }
 
 /** The same for work of jobs that run, which also waits while the disk or the database fails. */
 export function whenDiskWorks<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
-  return repeated(work, wait, (error) => shortageOf(error) !== undefined || isFault(error));
+  return repeated(work, wait, (error) => isAwaited(error) || isFault(error));
+}
+
+function isAwaited(error: unknown): boolean {
+  return shortageOf(error) !== undefined && !(error instanceof DiskNearlyFull);
 }
 
 async function repeated<T>(
@@ -102,7 +110,7 @@ async function repeated<T>(
     try {
       return await work();
     } catch (error) {
-      if (error instanceof DiskNearlyFull || !passes(error) || signal.aborted) throw error;
+      if (!passes(error) || signal.aborted) throw error;
       if (isFirst) onWait(error);
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }

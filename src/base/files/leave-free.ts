@@ -1,14 +1,10 @@
 /** Keeps a part of a disk free from the copies that jobs make, so that everything else goes on. */
 import { statfs } from "node:fs/promises";
+import { DiskNearlyFull } from "../disk-full.ts";
 
 /** The part of a disk that copies leave free, and its most. */
 const SHARE_LEFT = 0.1;
 const LEFT_MAX_BYTES = 1024 ** 3;
-
-/** The disk has less left than copies must leave. Counts as a full disk (`shortageOf`). */
-export class DiskNearlyFull extends Error {
-  readonly code = "ENOSPC";
-}
 
 /** Throws DiskNearlyFull if the directory's disk would have too little space left after `bytes` more. */
 export async function leaveFree(directory: string, bytes: number): Promise<void> {

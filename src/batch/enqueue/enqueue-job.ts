@@ -2,8 +2,7 @@
  * Enqueues one job: turns its input, of any kind, into committed segments. Resumes where its last turn stopped; after a
  * crash, after the last commit.
  */
-import { whenDiskWorks } from "../../base/disk-full.ts";
-import { DiskNearlyFull } from "../../base/files/leave-free.ts";
+import { DiskNearlyFull, whenDiskWorks } from "../../base/disk-full.ts";
 import { RANGES_KEPT_MAX } from "../../contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type SelectedPage, selectPages } from "../../object-store/select/select-files.ts";
