@@ -1,6 +1,7 @@
 /** `quern audit`: shows who changed what, and what was refused. */
 import { printableLine } from "../base/printable.ts";
-import { type CliContext, EXIT } from "./server/context.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { LINE_CHARACTERS_MAX } from "./server/lines.ts";
 import { printStream } from "./terminal/print-stream.ts";
 
 interface AuditLine {
@@ -31,6 +32,8 @@ function asTable(context: CliContext): CliContext {
   const out = async (piece: string) => {
     const lines = (rest + piece).split("\n");
     rest = lines.pop()!;
+    if (rest.length > LINE_CHARACTERS_MAX)
+      throw new CliError("the server sent a line of the audit without an end", EXIT.failed);
     for (const line of lines) await context.out(`${sentence(JSON.parse(line) as AuditLine)}\n`);
   };
   return { ...context, out };

@@ -1,6 +1,7 @@
 /** Times that people type and read are local; the server's are UTC. Pure. */
 
 const UTC_MINUTE = /\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+const AT_MINUTE = /((?:^| )--at )(\d{4}-\d\d-\d\dT\d\d:\d\dZ)(?= |$)/g;
 const CLOCK = /^(\d{1,2}):(\d\d)(?::(\d\d))?$/;
 const LOCAL = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)$/;
 const DAY_MS = 86_400_000;
@@ -35,11 +36,11 @@ export function inLocalTime(text: string, nowMs: number): string {
   return text.replace(UTC_MINUTE, (time) => localMinute(time, nowMs));
 }
 
-/** The same in a command, where a date needs quotes. */
+/** The same in a command, where a date needs quotes. Other arguments, such as an error's text, stay as they are. */
 export function inLocalCommand(text: string, nowMs: number): string {
-  return text.replace(UTC_MINUTE, (time) => {
+  return text.replace(AT_MINUTE, (_, option: string, time: string) => {
     const local = localMinute(time, nowMs);
-    return local.includes(" ") ? `"${local}"` : local;
+    return option + (local.includes(" ") ? `"${local}"` : local);
   });
 }
 

@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import { CliError, EXIT } from "./context.ts";
 
 /** A line has a part of an output and its differences, which are few. */
-const LINE_CHARACTERS_MAX = 1024 * 1024;
+export const LINE_CHARACTERS_MAX = 1024 * 1024;
 
 /** Without their ends, in order. Ends early if a line is too long: the last one that it gives is `undefined`. */
 export async function* linesOf(response: AsyncIterable<Buffer>): AsyncGenerator<string | undefined> {

@@ -52,7 +52,13 @@ export async function* selectFiles(
   for await (const { files } of selectPages(store, selection, options)) if (files.length > 0) yield files;
 }
 
-/** A page for each one that a store lists, and one at the end of each prefix. Resumes after `from`. */
+/** What comes next, such as JSON, takes as long as paths are: many long ones are passed on a few at a time. */
+const PIECE_CHARACTERS = 64 * 1024;
+
+/**
+ * A page for each one that a store lists, or several if its paths are long, and one at the end of each prefix. Resumes
+ * after `from`.
+ */
 export async function* selectPages(
   store: ObjectStore,
   selection: FileSelection,
@@ -73,14 +79,19 @@ export async function* selectPages(
       yield { files: [], reached };
       continue;
     }
-    const selected: SelectedFile[] = [];
+    let [selected, characters]: [SelectedFile[], number] = [[], 0];
     for (const file of page) {
       const { path } = file;
+      if (characters >= PIECE_CHARACTERS) {
+        yield { files: selected, reached: reached! };
+        [selected, characters] = [[], 0];
+      }
+      characters += path.length;
+      reached = { entry, path };
       if (path.endsWith("/") || isProbe(path) || (inside !== undefined && isInside(inside, path))) continue;
       if (await isWanted(filter, path)) selected.push({ ...file, entry });
     }
-    const before = reached?.entry === entry ? reached.path : undefined;
-    reached = { entry, path: page.at(-1)?.path ?? before };
+    if (reached?.entry !== entry) reached = { entry, path: undefined };
     yield { files: selected, reached };
   }
 }

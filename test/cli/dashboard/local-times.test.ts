@@ -32,4 +32,6 @@ it("shows the server's minutes in local time, with the date if it was another da
   expect(inLocalTime(text, nowMs)).toBe("from 14:05 to 2026-11-27 23:59");
   expect(inLocalCommand(`--at ${minuteOf("2026-11-28T14:05")}`, nowMs)).toBe("--at 14:05");
   expect(inLocalCommand(`--at ${minuteOf("2026-11-27T14:05")}`, nowMs)).toBe('--at "2026-11-27 14:05"');
+  const redrive = `quern job redrive a --error 'no data for ${minuteOf("2026-11-28T14:05")}'`;
+  expect(inLocalCommand(redrive, nowMs)).toBe(redrive);
 });

@@ -1,7 +1,7 @@
 /** Many selections at once: they share the event loop. test/conformance/object-store.test.ts checks what they select. */
 import { describe, expect, it } from "vitest";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
-import { selectFiles } from "../../../src/object-store/select/select-files.ts";
+import { selectFiles, selectPages } from "../../../src/object-store/select/select-files.ts";
 import { leastLongestTurnMs } from "../../harness/turns.ts";
 import { UNWRITTEN } from "../../harness/unwritten-store.ts";
 
@@ -33,6 +33,32 @@ async function fileCount(files: AsyncGenerator<unknown[]>): Promise<number> {
 }
 
 describe("selections", () => {
+  it("passes on long paths a few at a time, and says how far it has come", async () => {
+    const long = Array.from({ length: 1_000 }, (_, i) => ({
+      path: `file:///in/${String(i).padStart(4, "0")}${"x".repeat(1_000)}`,
+      bytes: 1,
+    }));
+    const store = {
+      ...listing(0),
+      async *list() {
+        yield long;
+      },
+    };
+    const sizes: number[] = [];
+    const paths: string[] = [];
+    for await (const { files, reached } of selectPages(
+      store,
+      { store_paths: ["file:///in/"] },
+      { sizes: false },
+    )) {
+      sizes.push(files.length);
+      paths.push(...files.map(({ path }) => path));
+      if (files.length > 0) expect(reached.path).toBe(paths.at(-1));
+    }
+    expect(Math.max(...sizes)).toBeLessThan(80);
+    expect([paths.length, new Set(paths).size]).toEqual([1_000, 1_000]);
+  });
+
   it("share one slice of each turn of the event loop, however many there are", async () => {
     const store = listing(8);
     const selection = { store_paths: ["file:///in/"], includes: ["**{a,b}*{c,d}*nomatch"] };

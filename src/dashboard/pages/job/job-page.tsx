@@ -25,7 +25,7 @@ export function JobPage({ api, job }: { api: string; job: string }) {
   // Where the API is: its jobs are below its own endpoint, which is its name unless its file says another.
   const described = useResource<DescribedApi>(`/-/apis/${segment(api)}`);
   const row = overview.value?.jobs.find(({ job_id }) => job_id === job);
-  const path = `${described.value?.path ?? `/${segment(api)}`}/${job}`;
+  const path = `${described.value?.path ?? `/${segment(api)}`}/${segment(job)}`;
   // The stream tells of the running jobs; others rarely change.
   const version = row ? JSON.stringify(row) : "not running";
   const envelope = useResource<JobEnvelope>(path, { version, everyMs: REFRESH_MS });
