@@ -11,6 +11,8 @@ export interface Action {
   isDestructive?: boolean;
   /** A text to type first. */
   typed?: string;
+  /** Instead of the page's own: what it is about is gone. */
+  after?: () => void;
   run: () => Promise<{ message?: string }>;
 }
 
@@ -26,7 +28,7 @@ export function Actions({ actions, after }: ActionsProps) {
   const run = async (action: Action) => {
     const { message } = await action.run();
     say(message ?? `${action.label}: done`);
-    after();
+    (action.after ?? after)();
   };
   return (
     <>

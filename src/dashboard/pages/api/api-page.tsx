@@ -1,6 +1,7 @@
 /** One API: what is wrong, its plots, replicas or jobs, versions, logs, and a form that sends a request. */
 
 import { Actions } from "../../actions/actions.tsx";
+import { open, pageUrl } from "../../address/address.ts";
 import { overview } from "../../live/live.ts";
 import { PageHead } from "../../parts/facts.tsx";
 import { Findings } from "../../parts/findings.tsx";
@@ -131,6 +132,7 @@ function ApiActions({ api, again }: { api: DescribedApi; again: () => void }) {
           label: "Delete",
           isDestructive: true,
           typed: api.name,
+          after: () => open(pageUrl(["apis"]), { replace: true }),
           run: () => ask<{ message: string }>(path, { method: "DELETE" }),
           about:
             api.kind === "BatchAPI"
