@@ -6,6 +6,8 @@ import { say } from "./toasts.tsx";
 
 export interface Action {
   label: string;
+  /** What it is done to, if a page has several buttons of this label. */
+  of?: string;
   /** What it does, said before it is done. */
   about: string;
   isDestructive?: boolean;
@@ -39,6 +41,7 @@ export function Actions({ actions, after }: ActionsProps) {
               key={action.label}
               type="button"
               class={action.isDestructive ? "bad" : ""}
+              aria-label={action.of && named(action)}
               onClick={() => ask(action)}
             >
               {action.label}
@@ -47,7 +50,7 @@ export function Actions({ actions, after }: ActionsProps) {
       )}
       {asked && (
         <Confirm
-          title={`${asked.label}?`}
+          title={`${named(asked)}?`}
           action={asked.label}
           {...(asked.isDestructive ? { isDestructive: true } : {})}
           {...(asked.typed === undefined ? {} : { typed: asked.typed })}
@@ -60,3 +63,5 @@ export function Actions({ actions, after }: ActionsProps) {
     </>
   );
 }
+
+const named = ({ label, of }: Action) => (of === undefined ? label : `${label}: ${of}`);

@@ -94,8 +94,12 @@ function Known({ api, row, version, again }: KnownProps) {
         <>
           <Findings path={`${path}/explain`} version={version} />
           <ApiSummary api={api} row={row} />
-          {api.kind === "BatchAPI" ? <JobList api={api.name} /> : <ApiPlots api={api.name} />}
-          {api.kind === "BatchAPI" && <ApiPlots api={api.name} isBatch />}
+          {api.kind === "BatchAPI" ? (
+            <JobList api={api.name} />
+          ) : (
+            <ApiPlots api={api.name} version={api.api_id} />
+          )}
+          {api.kind === "BatchAPI" && <ApiPlots api={api.name} version={api.api_id} isBatch />}
           {api.kind === "RealtimeAPI" && <Replicas replicas={api.replicas} />}
           {api.metrics && <Classes metrics={api.metrics} />}
         </>
