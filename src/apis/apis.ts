@@ -8,6 +8,7 @@ import { removeTree } from "../base/files/remove-tree.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
+import type { DoneBy } from "../contracts/keys.ts";
 import type { Database, Statements } from "../database/database.ts";
 import { ApiReader, apiNotFound, type InstallingMs } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
@@ -177,14 +178,14 @@ export class Apis implements Service, ReplicasOwner {
 
   /**
    * Deploys a former version again: the previous one, or the one with this id. Returns its id. Throws `wrong_state` if
-   * there is none.
+   * there is none. `by` is kept with it.
    */
-  async rollback(name: string, apiId: string | undefined): Promise<string> {
+  async rollback(name: string, apiId: string | undefined, by: DoneBy): Promise<string> {
     const current = await this.deployed.version(name);
     assertOwn(name, "rolled back");
     const former = await formerVersion(this.deps.db, current, apiId);
     await this.deps.db.transaction((tx) =>
-      saveVersion(tx, { ...former, deployed_time: timestamp() }, "rolled_back"),
+      saveVersion(tx, { ...former, deployed_time: timestamp() }, { change: "rolled_back", by }),
     );
     await this.routes.publish();
     inBackground(this.deps.replicas.reconcile());

@@ -8,6 +8,7 @@ import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
 import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
 import { type JobSummary, type JobTotal, jobSummary, jobTotals } from "./records/job-totals.ts";
+import { type RoundRow, roundsOf } from "./rounds/round-rows.ts";
 import { type NumberedSpan, spansOf } from "./spans/span-rows.ts";
 
 const FAILURE_GROUPS_MAX = 500;
@@ -53,6 +54,11 @@ export class JobRecords {
   /** When its workers worked. */
   spans(jobId: string): Promise<NumberedSpan[]> {
     return spansOf(this.source.db, jobId);
+  }
+
+  /** How its rounds began, and how former ones ended; not of all of them (round-rows.ts). */
+  rounds(jobId: string): Promise<RoundRow[]> {
+    return roundsOf(this.source.db, jobId);
   }
 
   durations(): Promise<JobDurations[]> {

@@ -6,6 +6,7 @@ import { contain, reportFault } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { RedriveFilter, WorkerCounts } from "../contracts/jobs.ts";
+import type { DoneBy } from "../contracts/keys.ts";
 import { CONTINUED_AT_ONCE } from "../contracts/limits/jobs.ts";
 import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
@@ -160,10 +161,10 @@ export class Jobs implements Service {
   }
 
   /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state` or `queue_full`. */
-  async redrive(job: JobRow, filter: RedriveFilter): Promise<JobRow> {
+  async redrive(job: JobRow, filter: RedriveFilter, by: DoneBy): Promise<JobRow> {
     await this.leftBy(job.job_id);
     await this.runs.assertMayBegin(job.api_name);
-    const batches = await this.newRounds.redrive(job.job_id, filter);
+    const batches = await this.newRounds.redrive(job.job_id, filter, by);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
   }
@@ -172,10 +173,10 @@ export class Jobs implements Service {
    * Begins a new round for the batches or items of these messages, and removes the messages. Those whose batches have
    * succeeded since stay. Throws `wrong_state` or `queue_full`.
    */
-  async redriveLetters(job: JobRow, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+  async redriveLetters(job: JobRow, letters: readonly LetterOfJob[], by: DoneBy): Promise<RedrivenLetters> {
     await this.leftBy(job.job_id);
     await this.runs.assertMayBegin(job.api_name);
-    const result = await this.newRounds.redriveLetters(job.job_id, letters);
+    const result = await this.newRounds.redriveLetters(job.job_id, letters, by);
     if (result.taken.length === 0) return result;
     this.deps.jobLog(job.job_id, `redriving the batches of ${result.taken.length} messages`);
     await this.runs.begin(job.job_id);
@@ -183,10 +184,10 @@ export class Jobs implements Service {
   }
 
   /** Begins a new round for the batches that were never settled. Throws `wrong_state` or `queue_full`. */
-  async resume(job: JobRow): Promise<JobRow> {
+  async resume(job: JobRow, by: DoneBy): Promise<JobRow> {
     await this.leftBy(job.job_id);
     await this.runs.assertMayBegin(job.api_name);
-    await this.newRounds.resume(job.job_id);
+    await this.newRounds.resume(job.job_id, by);
     this.deps.jobLog(job.job_id, "resuming");
     return this.nextRound(job);
   }

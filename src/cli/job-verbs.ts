@@ -134,6 +134,29 @@ function addSubmit(job: Command, run: RunVerb): void {
     );
 }
 
+/** What happened in a job. */
+function addParts(job: Command, run: RunVerb): void {
+  const watching = () => import("./terminal/watch.ts");
+  job
+    .command("rounds <api> <job>")
+    .description("show when each round of a job began, how and by whom, and what became of its batches")
+    .action((api, id) =>
+      run(async (context) => {
+        const { jobRounds } = await import("./jobs/job-rounds.ts");
+        return (await watching()).watched(context, (again) => jobRounds(again, api, id));
+      }),
+    );
+  job
+    .command("workers <api> <job>")
+    .description("show when each worker of a job started, was ready and ended, and why")
+    .action((api, id) =>
+      run(async (context) => {
+        const { jobWorkers } = await import("./jobs/job-workers.ts");
+        return (await watching()).watched(context, (again) => jobWorkers(again, api, id));
+      }),
+    );
+}
+
 function addReading(job: Command, run: RunVerb): void {
   const jobs = () => import("./jobs/show-jobs.ts");
   const watching = () => import("./terminal/watch.ts");
@@ -146,15 +169,7 @@ function addReading(job: Command, run: RunVerb): void {
         return (await watching()).watched(context, (again) => getJob(again, api, id));
       }),
     );
-  job
-    .command("workers <api> <job>")
-    .description("show when each worker of a job started, was ready and ended, and why")
-    .action((api, id) =>
-      run(async (context) => {
-        const { jobWorkers } = await import("./jobs/job-workers.ts");
-        return (await watching()).watched(context, (again) => jobWorkers(again, api, id));
-      }),
-    );
+  addParts(job, run);
   job
     .command("list [api]")
     .description("show the newest jobs of an API, or of all")

@@ -21,6 +21,7 @@ export function addOwnVerbs(program: Command, run: RunVerb, version: string): vo
     .option("--since <duration>", "not older than this, such as 1h")
     .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
   addSeriesVerb(program, run);
+  addChangesVerb(program, run);
   addBackupVerbs(program, run);
   program
     .command("ui")
@@ -96,6 +97,17 @@ function addSeriesVerb(program: Command, run: RunVerb): void {
     .option("--step <seconds>", "seconds of each value, such as 60 or 3600 (default: what fits the range)")
     .action((api, job, options) =>
       run(async (context) => (await import("./dashboard/series.ts")).showSeries(context, api, job, options)),
+    );
+}
+
+function addChangesVerb(program: Command, run: RunVerb): void {
+  program
+    .command("changes <api>")
+    .description(
+      "show which versions of an API were deployed or rolled back, by whom, and which replicas ended",
+    )
+    .action((api) =>
+      run(async (context) => (await import("./dashboard/changes.ts")).showChanges(context, api)),
     );
 }
 

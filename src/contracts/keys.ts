@@ -22,6 +22,13 @@ export const FORMER_ADMIN_KEY_ID = "admin-token-former";
 /** What `POST /-/keys/{id}/rotate` calls the admin token. */
 export const ADMIN_TOKEN_NAMES: readonly string[] = ["admin", ADMIN_KEY_ID];
 
+/** Who made a change: a key, or the subject of a token; null if none was needed. The name is that of the time. */
+export interface DoneBy {
+  id: string | null;
+  name: string | null;
+}
+export const NOBODY: DoneBy = { id: null, name: null };
+
 /** The number of requests allowed per number of seconds. */
 export interface KeyRate {
   requests: number;

@@ -17,7 +17,7 @@ import type { OpenStreams } from "./answers/open-streams.ts";
 import type { ShownConfig } from "./answers/shown-config.ts";
 import { jsonText } from "./answers/stream-text.ts";
 import { tellAudit } from "./requests/audited.ts";
-import { assertStillOpen, senderOf } from "./requests/authorization.ts";
+import { assertStillOpen, doneBy, senderOf } from "./requests/authorization.ts";
 import { bodyOwner, readBody } from "./requests/body.ts";
 import { askForBody } from "./requests/connection.ts";
 import { baseUrl } from "./requests/forwarded.ts";
@@ -70,6 +70,7 @@ function deployRoutes(apis: Apis, keys: Keys): Hono {
 function configRequest(c: Context, keys: Keys): ConfigRequest {
   return {
     sender: senderOf(c, keys),
+    by: doneBy(c, keys),
     configFile: c.req.query("config") ?? "quern.yaml",
     only: c.req.queries("api") ?? [],
     dryRun: flag(c, "dry_run"),
@@ -152,7 +153,7 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
 
   app.post("/-/apis/:name/rollback", async (c) => {
     const name = c.req.param("name");
-    const apiId = await apis.rollback(name, c.req.query("api_id") || undefined);
+    const apiId = await apis.rollback(name, c.req.query("api_id") || undefined, doneBy(c, keys));
     return c.json({ message: `updating ${name} to ${apiId}` });
   });
 

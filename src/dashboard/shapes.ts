@@ -25,8 +25,9 @@ import type {
   OverviewShown,
   selectedSchema,
 } from "../contracts/http/overview-operations.ts";
+import type { JobRoundsShown } from "../contracts/http/round-operations.ts";
 import type { Series } from "../contracts/http/series-operations.ts";
-import type { sessionSchema, versionsSchema } from "../contracts/http/session-operations.ts";
+import type { ApiChanges, sessionSchema, versionsSchema } from "../contracts/http/session-operations.ts";
 import type { JobStatusRecord } from "../contracts/jobs.ts";
 
 export type { ApplicationState, DescribedApi, JobStatusRecord, ResourceState };
@@ -48,4 +49,6 @@ export type Session = z.infer<typeof sessionSchema>;
 export type JobPage = z.infer<typeof allJobsSchema>;
 export type Selection = z.infer<typeof selectedSchema>;
 export type SelectionOutcome = z.infer<typeof changedSchema>;
+export type ApiChange = ApiChanges["changes"][number];
+export type { ApiChanges, JobRoundsShown };
 export type Version = z.infer<typeof versionsSchema>["versions"][number];

@@ -13,6 +13,7 @@ import { begunJobs } from "../../src/batch/listing/begun-jobs.ts";
 import { setClosing } from "../../src/batch/records/job-moves.ts";
 import { insertJob } from "../../src/batch/records/job-rows.ts";
 import { addSettled, claimJob, setRunning } from "../../src/batch/records/owned-job.ts";
+import { NOBODY } from "../../src/contracts/keys.ts";
 import { emptyTally, type Report } from "../../src/contracts/reports.ts";
 import type { Database } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
@@ -20,7 +21,7 @@ import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
 import { SERIES_STEP } from "../../src/database/schema/series-step.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { countBatches } from "../../src/series/batch-rows.ts";
-import { changesIn, noteReplicaEnd, noteVersion } from "../../src/series/change-rows.ts";
+import { changesIn, keptChanges, noteReplicaEnd, noteVersion } from "../../src/series/change-rows.ts";
 import { newestLevels, saveLevels } from "../../src/series/level-rows.ts";
 import { rowOf, UNKNOWN } from "../../src/series/levels.ts";
 import { pastSteps } from "../../src/series/past-steps.ts";
@@ -164,7 +165,7 @@ describe.each([
       ];
       expect(await rows()).toEqual(all(5, 6));
       await db.run("UPDATE jobs SET total_batch_count = 12 WHERE job_id = 'j1'");
-      await new NewRounds(db, async () => null).resume("j1");
+      await new NewRounds(db, async () => null).resume("j1", NOBODY);
       await countBatches(db, minute(-1));
       expect(await rows()).toEqual(all(5, 6));
       await settle("j1", 2, 0);
@@ -254,8 +255,9 @@ describe.each([
     "keep what changed for two weeks: versions, and the ends of replicas by the minute",
     async () => {
       await deploy("moved");
+      const by = { id: "k-1", name: "ci" };
       const version = (id: string, former: string | undefined, at: number) =>
-        db.transaction((tx) => noteVersion(tx, { api: "moved", id, former }, "deployed", minute(at) + 7));
+        db.transaction((tx) => noteVersion(tx, { api: "moved", id, former, by }, "deployed", minute(at) + 7));
       await version("v1", undefined, 0);
       await version("v1", "v1", 1);
       await version("v2", "v1", 2);
@@ -263,10 +265,24 @@ describe.each([
         await noteReplicaEnd(db, "moved", how, minute(3) + 20);
       await noteReplicaEnd(db, "nobody", "exited with code 1", minute(3));
       const span = { fromS: minute(0), toS: minute(60) };
+      const who = { by_id: "k-1", by_name: "ci" };
+      const nobody = { by_id: null, by_name: null };
       expect(await changesIn(db, "moved", span)).toEqual([
-        { at_s: minute(0) + 7, kind: "deployed", times: 1, detail: "v1", former: null },
-        { at_s: minute(2) + 7, kind: "deployed", times: 1, detail: "v2", former: "v1" },
-        { at_s: minute(3), kind: "replica_ended", times: 2, detail: "ran out of memory", former: null },
+        { at_s: minute(0) + 7, kind: "deployed", times: 1, detail: "v1", former: null, ...who },
+        { at_s: minute(2) + 7, kind: "deployed", times: 1, detail: "v2", former: "v1", ...who },
+        {
+          at_s: minute(3),
+          kind: "replica_ended",
+          times: 2,
+          detail: "ran out of memory",
+          former: null,
+          ...nobody,
+        },
+      ]);
+      expect((await keptChanges(db, "moved")).map(({ detail }) => detail)).toEqual([
+        "ran out of memory",
+        "v2",
+        "v1",
       ]);
       expect(await changesIn(db, "moved", { fromS: minute(2), toS: minute(3) })).toHaveLength(1);
       expect(await changesIn(db, "nobody", span)).toEqual([]);

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { addressOf } from "../../src/dashboard/address/read-address.ts";
 import { changesOf } from "../../src/dashboard/pages/api/version-changes.ts";
+import { historyOf } from "../../src/dashboard/pages/api/version-history.ts";
 import { layOut, NODE } from "../../src/dashboard/pages/applications/resource-graph.ts";
 import { countsOf } from "../../src/dashboard/pages/jobs/job-counts.ts";
 import { letterError } from "../../src/dashboard/pages/queues/letter-error.ts";
 import { rootOf } from "../../src/dashboard/server/root.ts";
-import type { ResourceState, Version } from "../../src/dashboard/shapes.ts";
+import type { ApiChange, ResourceState, Version } from "../../src/dashboard/shapes.ts";
 
 const version = (spec: unknown, files: [string, string][]): Version => ({
   api_id: "",
@@ -42,6 +43,47 @@ describe("the pages of the dashboard", () => {
       { what: "d", before: "x", after: undefined },
       { what: "e", before: undefined, after: "null" },
       { what: "p.py", before: "11 (3 bytes)", after: "33 (3 bytes)" },
+    ]);
+  });
+
+  it("list a rollback as an entry of its own, and older versions by when they were deployed", () => {
+    const [v3, v2, v1] = ["v3", "v2", "v1"].map((api_id, at) => ({
+      ...version({}, []),
+      ...{ api_id, deployed_time: `2026-11-${20 - at}T00:00:00Z`, is_current: api_id === "v3" },
+    }));
+    const nothing = { times: 1, how: null, by: null, by_name: null };
+    const changes: ApiChange[] = [
+      {
+        ...nothing,
+        time: "2026-11-20T00:00:00Z",
+        kind: "rolled_back",
+        api_id: "v3",
+        former_api_id: "gone",
+        by: "k1",
+        by_name: "ci",
+      },
+      { ...nothing, time: "2026-11-19T12:00:00Z", kind: "replica_ended", api_id: null, former_api_id: null },
+      {
+        ...nothing,
+        time: "2026-11-19T06:00:00Z",
+        kind: "deployed",
+        api_id: "gone",
+        former_api_id: "v3",
+        by: "k2",
+      },
+      { ...nothing, time: "2026-11-19T03:00:00Z", kind: "deployed", api_id: "v3", former_api_id: "v2" },
+    ];
+    const shown = historyOf([v3!, v2!, v1!], changes).map(
+      ({ kind, apiId, by, version, former, isNewest }) => [
+        ...[kind, apiId, by?.name, version?.api_id, former?.api_id, isNewest],
+      ],
+    );
+    expect(shown).toEqual([
+      ["rolled_back", "v3", "ci", "v3", undefined, true],
+      ["deployed", "gone", "k2", undefined, "v3", true],
+      ["deployed", "v3", undefined, "v3", "v2", false],
+      ["deployed", "v2", undefined, "v2", "v1", true],
+      ["deployed", "v1", undefined, "v1", undefined, true],
     ]);
   });
 

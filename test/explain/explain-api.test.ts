@@ -97,6 +97,37 @@ describe("explainApi", () => {
     expect(finding!.title).toMatch(title);
   });
 
+  it.each([
+    ["predict() takes more of the time", times(10, 0.9, 2.1), 9, ["predict_slow", "queue_wait_dominates"]],
+    ["the wait takes more of it", times(10, 3, 4.2), 9, ["queue_wait_dominates", "predict_slow"]],
+    ["predict() is fast", times(10, 3, 3.1), 9, ["queue_wait_dominates"]],
+    ["nobody waits", times(10, 0, 2.1), 0, ["predict_slow"]],
+  ] as const)(
+    "names first what takes most of the time if requests wait and %s",
+    (_, taken, waiting, causes) => {
+      const { findings } = explainApi({ ...API, ...traffic({ tally: tallyOf(taken), waiting }) });
+      expect(findings.map(({ cause }) => cause)).toEqual(causes);
+      if (findings.length > 1)
+        expect(findings.find(({ cause }) => cause === "predict_slow")!.title).toBe(
+          "predict() itself is slow: 1.2 s on average, without the wait",
+        );
+    },
+  );
+
+  it("does not call predict() slow for requests that were refused before it", () => {
+    const refusedLate = { ...tallyOf([...times(5, 0.5, 0.6)]) };
+    const late = tallyOf(times(20, 0, 60)).duration;
+    const duration = {
+      buckets: refusedLate.duration.buckets.map((count, at) => count + late.buckets[at]!),
+      sum_s: refusedLate.duration.sum_s + late.sum_s,
+    };
+    const { findings } = explainApi({
+      ...API,
+      ...traffic({ tally: { ...refusedLate, duration }, waiting: 9 }),
+    });
+    expect(findings.map(({ cause }) => cause)).toEqual(["queue_wait_dominates"]);
+  });
+
   it("says that nothing is wrong if nothing is", () => {
     const { summary, findings } = explainApi({ ...API, ...traffic({ tally: tallyOf(times(200, 0, 0.04)) }) });
     expect([summary, findings.length]).toEqual(["Nothing is wrong with x", 1]);

@@ -11,7 +11,7 @@ const SLOW = { took: 2 };
 const slow = steps(90, 65, 71, SLOW);
 const at = (minutes: number) => START_S + minutes * 60;
 const change = (kind: PastChange["kind"], minutes: number, more: Partial<PastChange> = {}): PastChange => ({
-  ...{ atS: at(minutes), kind, times: 1, detail: "b".repeat(24), former: "a".repeat(24) },
+  ...{ atS: at(minutes), kind, times: 1, detail: "b".repeat(24), former: "a".repeat(24), by: null },
   ...more,
 });
 const ended = { times: 2, detail: "ran out of memory", former: null };

@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import { timestamp } from "../../base/clock.ts";
 import { projectDirectory } from "../../contracts/data-layout.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
+import type { DoneBy } from "../../contracts/keys.ts";
 import type { Database } from "../../database/database.ts";
 import { condaErrors } from "../config/former-files.ts";
 import { invalid, type ParsedApi } from "../config/parse-config.ts";
@@ -35,6 +36,8 @@ export type DeployApplication = (
 export interface DeployRequest {
   /** A key, or a client's address. Senders of long configurations take turns. */
   sender: string;
+  /** Is kept with the versions. */
+  by: DoneBy;
   archive: Readable;
   /**
    * Called when the whole archive is here, before it is used. Throws if the sender is no longer permitted to deploy.
@@ -100,7 +103,7 @@ export function patch(deps: DeployDeps, request: ConfigRequest, configText: stri
 
 async function deployConfig(
   deps: DeployDeps,
-  { sender, configFile, only, dryRun }: ConfigRequest,
+  { sender, by, configFile, only, dryRun }: ConfigRequest,
   { configText, errors: ofProject, filesOf, keep }: Source,
 ): Promise<DeployedApi[]> {
   const read = await readLongConfig(configText, configFile, sender);
@@ -119,7 +122,7 @@ async function deployConfig(
   if (!dryRun) {
     // Also of unchanged versions: somebody may have removed their files from the store.
     await keep();
-    await save(deps.db, planned);
+    await save(deps.db, planned, by);
   }
   return planned.map(({ answer }) => answer);
 }
@@ -151,15 +154,14 @@ function applicationOf(
   return { api: name, kind: "Application", api_id: projectId, message, endpoint: `/${name}` };
 }
 
-async function save(db: Database, planned: readonly PlannedApi[]): Promise<void> {
+async function save(db: Database, planned: readonly PlannedApi[], by: DoneBy): Promise<void> {
   await db.transaction(async (tx) => {
     for (const { api, ids, isUnchanged } of planned) {
       if (isUnchanged) continue;
       const { config, configText, submitted } = api;
-      await saveVersion(tx, {
-        ...{ name: config.name, ...ids, deployed_time: timestamp(), configText, submitted },
-        config,
-      } as AnyVersion);
+      const deployed_time = timestamp();
+      const version = { name: config.name, ...ids, deployed_time, configText, submitted, config };
+      await saveVersion(tx, version as AnyVersion, { by });
     }
   });
 }

@@ -1,13 +1,20 @@
 /** Makes a version the current one of its API, and records that in the history of the API. */
 import { notBefore } from "../../base/clock.ts";
+import { type DoneBy, NOBODY } from "../../contracts/keys.ts";
 import { first, type Statements } from "../../database/database.ts";
 import { noteVersion } from "../../series/change-rows.ts";
 import type { AnyVersion } from "./api-rows.ts";
 
+/** How it becomes the current one, and who makes it so. */
+export interface VersionChange {
+  change?: "deployed" | "rolled_back";
+  by?: DoneBy;
+}
+
 export async function saveVersion(
   tx: Statements,
   version: AnyVersion,
-  change: "deployed" | "rolled_back" = "deployed",
+  { change = "deployed", by = NOBODY }: VersionChange = {},
 ): Promise<void> {
   const { name, api_id, predictor_id, project_id, config, configText, submitted } = version;
   // The history is sorted by these times, so the latest deployment must have the newest time even if the clock was
@@ -33,7 +40,7 @@ export async function saveVersion(
   const before = await first<{ api_id: string }>(tx, "SELECT api_id FROM apis WHERE name = ?", [name]);
   await noteVersion(
     tx,
-    { api: name, id: api_id, former: before?.api_id },
+    { api: name, id: api_id, former: before?.api_id, by },
     change,
     Date.parse(deployed_time) / 1000,
   );

@@ -27,7 +27,7 @@ export function forgottenBefore(nowMs: number, keepRecordsMs: number | undefined
 }
 
 /** Batches, segments, parts and the submission were removed before, with the job's data. */
-const ROWS_WITH_THE_RECORD = ["job_configs", "job_outputs", "jobs"];
+const ROWS_WITH_THE_RECORD = ["job_configs", "job_outputs", "job_rounds", "jobs"];
 
 type Forgotten = Pick<JobRow, "api_name"> & { has_api: number };
 

@@ -12,6 +12,8 @@ import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { TimeSlices } from "../../base/loop/turns.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import type { RedriveFilter } from "../../contracts/jobs.ts";
+import type { DoneBy } from "../../contracts/keys.ts";
+import { ROUND_REASON_LENGTH_MAX } from "../../contracts/limits/jobs.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
@@ -22,6 +24,7 @@ import { errorGroupOf, failedBatches } from "../records/failed-batches.ts";
 import { beginRound } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { countEnded } from "../records/job-totals.ts";
+import { noteBegun, noteOutcome, type RoundBegun } from "../rounds/round-rows.ts";
 import { endedJob, isSettled, putBack, wrongState } from "./put-back.ts";
 import { type LetterOfJob, putBackLetters, type RedrivenLetters, removeTaken } from "./redrive-letters.ts";
 
@@ -52,7 +55,7 @@ export class NewRounds {
   }
 
   /** Puts the failed batches back that match; resolves to their number. Throws `wrong_state`. */
-  redrive(jobId: string, filter: RedriveFilter): Promise<number> {
+  redrive(jobId: string, filter: RedriveFilter, by: DoneBy): Promise<number> {
     return this.alone(jobId, async () => {
       const job = await endedJob(this.db, jobId);
       if (!isSettled(job))
@@ -60,9 +63,10 @@ export class NewRounds {
           job,
           `it ended before all its batches were settled; resume it first (\`quern job resume ${job.api_name} ${jobId}\`)`,
         );
+      await noteOutcome(this.db, job);
       const batches = await putBackMatching(this.db, job, filter);
       if (batches === 0) throw wrongState(job, noMatch(filter));
-      await this.begin(jobId, "status_running");
+      await this.begin(jobId, "status_running", { how: "redriven", by, selection: selectionOf(filter) });
       return batches;
     });
   }
@@ -71,7 +75,7 @@ export class NewRounds {
    * Begins a round for the batches that were never settled, or for an output that could not be written. Throws
    * `wrong_state`.
    */
-  resume(jobId: string): Promise<void> {
+  resume(jobId: string, by: DoneBy): Promise<void> {
     return this.alone(jobId, async () => {
       const job = await endedJob(this.db, jobId);
       if (isSettled(job) && !(await lacksManifest(this.db, job)))
@@ -79,7 +83,8 @@ export class NewRounds {
           job,
           `all its batches are settled${job.failed_batches > 0 ? `; \`quern job redrive ${job.api_name} ${jobId}\` runs the failed ones again` : ""}`,
         );
-      await this.begin(jobId, job.total_batch_count === null ? "status_enqueuing" : "status_running");
+      const status = job.total_batch_count === null ? "status_enqueuing" : "status_running";
+      await this.begin(jobId, status, { how: "resumed", by, selection: null });
     });
   }
 
@@ -87,12 +92,18 @@ export class NewRounds {
    * Puts back the batches or items of these messages, and removes the messages in the commit that begins the round. After
    * a kill before that they are all there, and the same call finishes the work. Throws `wrong_state`.
    */
-  redriveLetters(jobId: string, letters: readonly LetterOfJob[]): Promise<RedrivenLetters> {
+  redriveLetters(jobId: string, letters: readonly LetterOfJob[], by: DoneBy): Promise<RedrivenLetters> {
     return this.alone(jobId, async () => {
-      const result = await putBackLetters(this.db, await endedJob(this.db, jobId), letters);
+      const job = await endedJob(this.db, jobId);
+      await noteOutcome(this.db, job);
+      const result = await putBackLetters(this.db, job, letters);
       this.reach("redrive-put-back");
-      if (result.taken.length > 0)
-        await this.begin(jobId, "status_running", (tx) => removeTaken(tx, result.taken));
+      const { taken } = result;
+      const selection = `${taken.length === 1 ? "1 message" : `${taken.length} messages`} of its queue`;
+      if (taken.length > 0)
+        await this.begin(jobId, "status_running", { how: "redriven", by, selection }, (tx) =>
+          removeTaken(tx, taken),
+        );
       this.reach("redrive-begun");
       return result;
     });
@@ -101,6 +112,7 @@ export class NewRounds {
   private async begin(
     jobId: string,
     status: "status_enqueuing" | "status_running",
+    round: RoundBegun,
     also: (tx: Statements) => Promise<void> = async () => {},
   ): Promise<void> {
     await this.db.transaction(async (tx) => {
@@ -108,7 +120,10 @@ export class NewRounds {
       const apiPausedTime = await this.assertDeployed(tx, job.api_name);
       await countEnded(tx, job, -1);
       await continueCounting(tx, jobId);
-      await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
+      const startedTime = timestamp();
+      await noteOutcome(tx, job);
+      await noteBegun(tx, job, round, startedTime);
+      await beginRound(tx, jobId, { status, startedTime, apiPausedTime });
       await also(tx);
     });
   }
@@ -162,6 +177,12 @@ async function putBackMatching(
     count += batches.length;
     after = rows[rows.length - 1]!.batch_index;
   }
+}
+
+/** In the words of the list of rounds; null is all. */
+function selectionOf({ error, like }: RedriveFilter): string | null {
+  if (error !== undefined) return `errors with ${quotedBeginning(error)}`.slice(0, ROUND_REASON_LENGTH_MAX);
+  return like === undefined ? null : `errors like that of batch ${like}`;
 }
 
 function noMatch({ error, like }: RedriveFilter): string {

@@ -1,5 +1,6 @@
 /** Reads submissions: short ones here, long ones on a thread, so that a long one does not delay other requests. */
 import { ServiceError } from "../../contracts/errors.ts";
+import type { DoneBy } from "../../contracts/keys.ts";
 import {
   READ_ASIDE_HEAP_MIB,
   READ_ASIDE_LIMIT_MS,
@@ -30,6 +31,8 @@ export interface SentSubmission {
   idempotencyKey?: string | undefined;
   /** A key, or a client's address. Senders of long submissions take turns. */
   sender: string;
+  /** Is kept with the job. */
+  by?: DoneBy | undefined;
   /** The highest priority that the sender may give; undefined is any. */
   priorityMax?: number | undefined;
   /** Aborted when the client is gone. */

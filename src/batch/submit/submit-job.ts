@@ -6,12 +6,14 @@
 import { timestamp, wallMs } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
+import { type DoneBy, NOBODY } from "../../contracts/keys.ts";
 import { ITEMS_STORED_BYTES_MAX } from "../../contracts/limits/submissions.ts";
 import { type Database, type Statements, unavailabilityOf } from "../../database/database.ts";
 import { insertOutput } from "../output/job-outputs.ts";
 import type { ItemsStore } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
 import type { StoredInput } from "../records/stored-input.ts";
+import { noteSubmitter } from "../rounds/round-rows.ts";
 import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
 import type { OlderName } from "./older-names.ts";
@@ -69,7 +71,8 @@ export async function submitJob(
     if (hasFile) await deps.items.write(jobId, input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);
-    return record(deps, { ...toNewJob({ jobId, created }, api, submission), hasFile }, output, key);
+    const job = { ...toNewJob({ jobId, created }, api, submission), hasFile, by: sent.by ?? NOBODY };
+    return record(deps, job, output, key);
   };
   const recorded = await make().catch(async (error) => {
     // The job may be recorded, and needs its items then. If it is not, the next start removes them.
@@ -86,7 +89,7 @@ export async function submitJob(
 /** Resolves to the id of the job that the key now names. */
 function record(
   { db, items, assertDeployed }: SubmitDeps,
-  { hasFile, ...job }: NewJob & { hasFile: boolean },
+  { hasFile, by, ...job }: NewJob & { hasFile: boolean; by: DoneBy },
   output: ReturnType<typeof outputOfJob> | undefined,
   key: SubmissionKey | undefined,
 ): Promise<string> {
@@ -95,6 +98,7 @@ function record(
     if (before !== undefined) return before;
     const paused_time = await assertDeployed(tx, job.api_name);
     await insertJob(tx, { ...job, paused_time });
+    await noteSubmitter(tx, job.job_id, by, job.created_time);
     if (hasFile) await items.named(tx, job.job_id);
     if (output !== undefined) await insertOutput(tx, output);
     if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());

@@ -53,6 +53,24 @@ export const versionsSchema = z.strictObject({
   ),
 });
 
+export const changesSchema = z.strictObject({
+  changes: z.array(
+    z.strictObject({
+      time,
+      kind: z.enum(["deployed", "rolled_back", "replica_ended"]),
+      api_id: z.string().nullable().meta({ description: "the version that became the deployed one" }),
+      former_api_id: z.string().nullable().meta({ description: "the one before; null for the first" }),
+      by: z.string().nullable().meta({
+        description: "the id of the key, or the subject of the token; null if none was needed, or unknown",
+      }),
+      by_name: z.string().nullable().meta({ description: "the key's name at that time" }),
+      times: z.int().meta({ description: "replicas that ended within the minute" }),
+      how: z.string().nullable().meta({ description: "how the last of these replicas ended" }),
+    }),
+  ),
+});
+export type ApiChanges = z.infer<typeof changesSchema>;
+
 export const SESSION_OPERATIONS: readonly Operation[] = [
   {
     id: "createSignInCode",
@@ -113,6 +131,17 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
     scope: "view",
     parameters: [{ name: "name", in: "path", about: "the API's name", schema: text }],
     answers: { "application/json": versionsSchema },
+    errors: [...CONTROL_ERRORS, "api_not_found"],
+  },
+  {
+    id: "listChanges",
+    method: "get",
+    path: "/-/apis/{name}/changes",
+    about:
+      "what happened to an API in two weeks, newest first: versions that were deployed or rolled back, with who did it, and replicas that ended unexpectedly",
+    scope: "view",
+    parameters: [{ name: "name", in: "path", about: "the API's name", schema: text }],
+    answers: { "application/json": changesSchema },
     errors: [...CONTROL_ERRORS, "api_not_found"],
   },
 ];

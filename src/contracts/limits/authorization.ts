@@ -77,3 +77,5 @@ export const SIGNATURES_MAX = 400_000;
  * this time, even over a slow network.
  */
 export const REPEATED_SIGNATURE_MS = 5_000;
+/** Who did something is kept with it, in so many characters: a key's id has 18, the subject of a token any number. */
+export const DONE_BY_LENGTH_MAX = 128;

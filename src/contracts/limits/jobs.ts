@@ -182,3 +182,7 @@ export const JOBS_LISTED_AT_ONCE = 5_000;
 export const BEGUN_JOBS_READ_MAX = 5_000;
 /** Rows of a job's workers over time: further workers are counted in the last one. With all of them 250 KB are shown. */
 export const WORKER_SPANS_MAX = 1_000;
+/** The last rounds of a job that are kept, beside its first: with their reasons, 100 KB are shown. */
+export const ROUNDS_KEPT_MAX = 200;
+/** A round keeps so much of the reason why it ended, and of the text that selected its batches. */
+export const ROUND_REASON_LENGTH_MAX = 300;

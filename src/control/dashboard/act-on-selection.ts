@@ -6,6 +6,7 @@ import type { Queues } from "../../batch/letters/queues.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { type ErrorCode, ServiceError } from "../../contracts/errors.ts";
 import type { JobAction } from "../../contracts/http/overview-operations.ts";
+import type { DoneBy } from "../../contracts/keys.ts";
 import { CHANGED_AT_ONCE, SKIPPED_SHOWN_MAX } from "../../contracts/limits/responses.ts";
 
 /** Of one job or message: the others can still be changed. */
@@ -38,19 +39,20 @@ export interface Caller {
   mayGoOn: () => void;
   /** Whether it may begin another round of the job. */
   mayRepeat: (job: JobRow) => void;
+  by: DoneBy;
 }
 
 export async function actOnJobs(
   jobs: Jobs,
   { ids, action }: { ids: readonly string[]; action: JobAction },
-  { mayGoOn, mayRepeat }: Caller,
+  caller: Caller,
   outcome: Outcome,
 ): Promise<void> {
   const act = async (id: string) => {
     const job = await jobs.records.byId(id);
     if (job === undefined) return outcome.leave(id, "its record was removed");
     try {
-      await ACTIONS[action](jobs, job, mayRepeat);
+      await ACTIONS[action](jobs, job, caller);
       outcome.changed++;
     } catch (error) {
       outcome.leave(id, reasonOf(error));
@@ -59,27 +61,27 @@ export async function actOnJobs(
   const left = ids.values();
   const some = async () => {
     for (const id of left) {
-      mayGoOn();
+      caller.mayGoOn();
       await act(id);
     }
   };
   await Promise.all(Array.from({ length: CHANGED_AT_ONCE }, some));
 }
 
-type Act = (jobs: Jobs, job: JobRow, mayRepeat: (job: JobRow) => void) => Promise<unknown>;
+type Act = (jobs: Jobs, job: JobRow, caller: Caller) => Promise<unknown>;
 
 const ACTIONS: Record<JobAction, Act> = {
   stop: async (jobs, job) => {
     if (job.end_time !== null) throw new ServiceError("wrong_state", `it has ended (${job.status})`);
     await jobs.stopJob(job.api_name, job.job_id);
   },
-  resume: async (jobs, job, mayRepeat) => {
+  resume: async (jobs, job, { mayRepeat, by }) => {
     mayRepeat(job);
-    await jobs.resume(job);
+    await jobs.resume(job, by);
   },
-  redrive: async (jobs, job, mayRepeat) => {
+  redrive: async (jobs, job, { mayRepeat, by }) => {
     mayRepeat(job);
-    await jobs.redrive(job, {});
+    await jobs.redrive(job, {}, by);
   },
   pause: (jobs, job) => jobs.pauses.pause(job),
   unpause: (jobs, job) => jobs.pauses.unpause(job),
@@ -106,7 +108,7 @@ export async function removeMessages(
 export async function redriveMessages(
   { jobs, queues }: { jobs: Jobs; queues: Queues },
   { queue, ids }: { queue: string; ids: readonly string[] },
-  { mayGoOn }: Caller,
+  { mayGoOn, by }: Caller,
   outcome: Outcome,
 ): Promise<void> {
   const byJob = new Map<string, LetterHead[]>();
@@ -125,7 +127,7 @@ export async function redriveMessages(
     if (job === undefined) all("the record of its job was removed");
     else
       try {
-        const { taken, skipped } = await jobs.redriveLetters(job, letters);
+        const { taken, skipped } = await jobs.redriveLetters(job, letters, by);
         outcome.changed += taken.length;
         for (const { id, reason } of skipped) outcome.leave(id, reason);
       } catch (error) {

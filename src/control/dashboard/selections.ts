@@ -31,6 +31,7 @@ import {
   assertMayKnow,
   assertStillOpen,
   callerOf,
+  doneBy,
   letAnybodyIn,
   senderOf,
 } from "../requests/authorization.ts";
@@ -180,6 +181,7 @@ async function act(
   const caller: Caller = {
     mayGoOn: () => assertStillOpen(c),
     mayRepeat: (job) => assertMayRepeat(c, deps, job),
+    by: doneBy(c, deps.keys),
   };
   const queue = name!;
   if (kind === "jobs" && (JOB_ACTIONS as readonly string[]).includes(action))

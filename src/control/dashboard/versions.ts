@@ -1,14 +1,22 @@
-/** `/-/apis/{name}/versions`: the versions of an API with their configurations and files, to see what changed. */
+/**
+ * `/-/apis/{name}/versions`: the versions of an API with their configurations and files, to see what changed.
+ * `/-/apis/{name}/changes`: when which of them was deployed, and by whom.
+ */
 import { createHmac, randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import type { Apis } from "../../apis/apis.ts";
 import type { ListedFile, ProjectLists } from "../../apis/projects/project-lists.ts";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
+import type { ApiChanges } from "../../contracts/http/session-operations.ts";
+import { hideInText } from "../../contracts/secrets.ts";
+import { type ChangeRow, keptChanges } from "../../series/change-rows.ts";
+import type { SeriesDeps } from "../../series/read-series.ts";
 import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import type { ShownConfig } from "../answers/shown-config.ts";
 import { isAdmin } from "../requests/authorization.ts";
+import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 
 export interface VersionRoutesDeps {
   apis: Apis;
@@ -16,6 +24,8 @@ export interface VersionRoutesDeps {
   lists: OpenStreams;
   shown: ShownConfig;
   projectLists: ProjectLists;
+  series: SeriesDeps;
+  reads: ReadsInTurn;
 }
 
 /** Callers that may not read files get hashes with this key: else they could try out what a short file contains. */
@@ -29,7 +39,23 @@ export function versionRoutes(deps: VersionRoutesDeps): Hono {
     const { api_id } = await deps.apis.deployed.get(c.req.param("name"));
     return jsonChunks(c, deps.lists, versions(c, deps, c.req.param("name"), api_id));
   });
+  app.get("/-/apis/:name/changes", (c) =>
+    deps.reads.take(c, async () => {
+      const { name } = await deps.apis.deployed.get(c.req.param("name"));
+      const rows = await keptChanges(deps.series.db, name);
+      return c.json({ changes: rows.map(shownChange) } satisfies ApiChanges);
+    }),
+  );
   return app;
+}
+
+function shownChange({ at_s, kind, times, detail, former, by_id, by_name }: ChangeRow) {
+  const isVersion = kind !== "replica_ended";
+  return {
+    time: new Date(at_s * 1000).toISOString(),
+    ...{ kind, api_id: isVersion ? detail : null, former_api_id: former },
+    ...{ by: by_id, by_name, times, how: isVersion ? null : hideInText(detail) },
+  };
 }
 
 async function* versions(

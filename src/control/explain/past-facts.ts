@@ -38,9 +38,10 @@ export async function pastFacts(
   const steps = await pastSteps(deps.series, name, window, nowS);
   return {
     ...{ name, atS, nowS, stepS, steps },
-    changes: (await changesIn(deps.series.db, name, span)).map(({ at_s, ...change }) => ({
+    changes: (await changesIn(deps.series.db, name, span)).map(({ at_s, by_id, by_name, ...change }) => ({
       ...change,
       atS: at_s,
+      by: by_name ?? by_id,
     })),
     jobs: await jobsIn(deps, span),
     exceptions: await loggedExceptions(deps.apiLogDirectory(name), { fromS: atS - 600, toS: atS + 600 }),

@@ -6,6 +6,7 @@ import { ServiceError } from "../../contracts/errors.ts";
 import { firstErrors } from "../../contracts/field-errors.ts";
 import { type RedriveFilter, redriveSchema } from "../../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
+import { doneBy } from "../requests/authorization.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { type JobAnswerDeps, statusResponse } from "./job-answers.ts";
 import { assertMayRepeat, type PriorityBound } from "./priority-bound.ts";
@@ -19,7 +20,7 @@ export function addRounds(
   deps: JobAnswerDeps & PriorityBound,
   jobOf: (c: Context) => Promise<JobRow>,
 ): void {
-  const { jobs } = deps;
+  const { jobs, keys } = deps;
   const repeatable = async (c: Context) => {
     const job = await jobOf(c);
     assertMayRepeat(c, deps, job);
@@ -28,10 +29,10 @@ export function addRounds(
   app.post(`${API}/:job/redrive`, async (c) => {
     await repeatable(c);
     const filter = await redriveFilter(c, deps.keys);
-    return statusResponse(c, deps, await jobs.redrive(await repeatable(c), filter));
+    return statusResponse(c, deps, await jobs.redrive(await repeatable(c), filter, doneBy(c, keys)));
   });
   app.post(`${API}/:job/resume`, async (c) =>
-    statusResponse(c, deps, await jobs.resume(await repeatable(c))),
+    statusResponse(c, deps, await jobs.resume(await repeatable(c), doneBy(c, keys))),
   );
   for (const verb of ["pause", "unpause"] as const)
     app.post(`${API}/:job/${verb}`, async (c) => {

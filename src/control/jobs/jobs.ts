@@ -22,7 +22,7 @@ import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText } from "../answers/stream-text.ts";
 import { onlyLooks, tellAudit } from "../requests/audited.ts";
-import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
+import { assertKey, assertMayKnow, doneBy, letAnybodyIn } from "../requests/authorization.ts";
 import { bodyOwner, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { forwarded, isInternal } from "../requests/forwarded.ts";
@@ -39,6 +39,7 @@ import {
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
 import { resultsResponse, verifyResponse } from "./job-results.ts";
+import { roundsResponse } from "./job-round-list.ts";
 import { API, addRounds } from "./job-rounds.ts";
 import { workersResponse } from "./job-workers.ts";
 import { previewResponse } from "./preview.ts";
@@ -75,7 +76,12 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const body = await readBody(c, owner, { limit: SUBMISSION_BYTES_LIMIT, cure });
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps, "change");
-    const about = { sender: owner.sender, left: clientLeft(c), priorityMax: priorityMaxOf(c, deps) };
+    const about = {
+      sender: owner.sender,
+      by: doneBy(c, keys),
+      left: clientLeft(c),
+      priorityMax: priorityMaxOf(c, deps),
+    };
     const sent = { body, idempotencyKey: key, ...about };
     if (isDryRun) return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
     const { row, isReplay } = await jobs.submit(submittedTo(version), sent);
@@ -114,6 +120,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   };
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c, "read")));
   app.get(`${API}/:job/workers`, async (c) => workersResponse(c, deps, await jobOf(c, "read")));
+  app.get(`${API}/:job/rounds`, async (c) => roundsResponse(c, deps, await jobOf(c, "read")));
   app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c, "read")));
   app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c, "read")));
   addRounds(app, deps, (c) => jobOf(c, "change"));

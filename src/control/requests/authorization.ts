@@ -15,6 +15,8 @@ import {
 } from "../../access/permission.ts";
 import { DASHBOARD_HEADER } from "../../access/sessions.ts";
 import { wallMs } from "../../base/clock.ts";
+import type { DoneBy } from "../../contracts/keys.ts";
+import { DONE_BY_LENGTH_MAX } from "../../contracts/limits/authorization.ts";
 import { forwarded } from "./forwarded.ts";
 
 const KEY_HEADERS = ["authorization", "x-api-key", "cookie", DASHBOARD_HEADER] as const;
@@ -105,6 +107,12 @@ export function callerOf(c: Context, keys: Keys): { by: string | null; by_name?:
   const by_name = keys.nameOf(principal.id);
   const scopes = principal.permissions.map(({ scope, api }) => (api === null ? scope : `${scope}:${api}`));
   return { by: principal.id, ...(by_name === undefined ? {} : { by_name }), scope: scopes.join(" ") };
+}
+
+/** The same, to be kept with what the request changes. The subject of a token may be long. */
+export function doneBy(c: Context, keys: Keys): DoneBy {
+  const { by, by_name } = callerOf(c, keys);
+  return { id: by?.slice(0, DONE_BY_LENGTH_MAX) ?? null, name: by_name ?? null };
 }
 
 /** Who makes the request; undefined without a known key or token. */

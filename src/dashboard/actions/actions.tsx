@@ -6,11 +6,15 @@ import { say } from "./toasts.tsx";
 
 export interface Action {
   label: string;
+  /** What it is done to, if a page has several buttons of this label. */
+  of?: string;
   /** What it does, said before it is done. */
   about: string;
   isDestructive?: boolean;
   /** A text to type first. */
   typed?: string;
+  /** Instead of the page's own: what it is about is gone. */
+  after?: () => void;
   run: () => Promise<{ message?: string }>;
 }
 
@@ -26,7 +30,7 @@ export function Actions({ actions, after }: ActionsProps) {
   const run = async (action: Action) => {
     const { message } = await action.run();
     say(message ?? `${action.label}: done`);
-    after();
+    (action.after ?? after)();
   };
   return (
     <>
@@ -37,6 +41,7 @@ export function Actions({ actions, after }: ActionsProps) {
               key={action.label}
               type="button"
               class={action.isDestructive ? "bad" : ""}
+              aria-label={action.of && named(action)}
               onClick={() => ask(action)}
             >
               {action.label}
@@ -45,7 +50,7 @@ export function Actions({ actions, after }: ActionsProps) {
       )}
       {asked && (
         <Confirm
-          title={`${asked.label}?`}
+          title={`${named(asked)}?`}
           action={asked.label}
           {...(asked.isDestructive ? { isDestructive: true } : {})}
           {...(asked.typed === undefined ? {} : { typed: asked.typed })}
@@ -58,3 +63,5 @@ export function Actions({ actions, after }: ActionsProps) {
     </>
   );
 }
+
+const named = ({ label, of }: Action) => (of === undefined ? label : `${label}: ${of}`);

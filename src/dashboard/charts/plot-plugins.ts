@@ -2,7 +2,7 @@
 import type UPlot from "uplot";
 import { nowMs } from "../format/now.ts";
 import { localTime } from "../format/times.ts";
-import type { Line, PlotProps } from "./plot.tsx";
+import type { Line, Mark, PlotProps } from "./plot.tsx";
 
 /** The time that is looked at, at least two pixels wide. */
 export function markOf(
@@ -27,6 +27,56 @@ export function markOf(
   };
 }
 
+/** What happened: a dashed line across the plot, with a small triangle at its upper end. */
+export function linesAt(
+  happened: { readonly current: readonly Mark[] },
+  colourOf: (name: string) => string,
+): UPlot.Plugin {
+  return {
+    hooks: {
+      draw: ({ ctx, bbox, data: [times], valToPos }) => {
+        const { left, top, width, height } = bbox;
+        const size = 4 * devicePixelRatio;
+        // The axis ends where the step in progress begins: what happened in it is at the end.
+        const lastS = times.at(-1) ?? 0;
+        const stepS = lastS - (times.at(-2) ?? lastS);
+        // The newest last, above the others.
+        for (const { timeS, colour } of [...happened.current].reverse()) {
+          const shownS = timeS < lastS + stepS ? Math.min(timeS, lastS) : timeS;
+          // In the middle of a pixel, so that the line is sharp.
+          const x = Math.floor(valToPos(shownS, "x", true)) + 0.5;
+          if (x < left || x > left + width + 1) continue;
+          drawMark(ctx, { x, top, bottom: top + height, size }, colourOf(colour));
+        }
+      },
+    },
+  };
+}
+
+interface MarkPlace {
+  x: number;
+  top: number;
+  bottom: number;
+  size: number;
+}
+
+function drawMark(ctx: CanvasRenderingContext2D, { x, top, bottom, size }: MarkPlace, colour: string): void {
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([size, size]);
+  ctx.beginPath();
+  ctx.moveTo(x, top);
+  ctx.lineTo(x, bottom);
+  ctx.stroke();
+  ctx.beginPath();
+  ctx.moveTo(x - size, top);
+  ctx.lineTo(x + size, top);
+  ctx.lineTo(x, top + 1.5 * size);
+  ctx.fill();
+  ctx.restore();
+}
+
 /** A click tells its time. */
 export function clicks(onTime: (timeMs: number) => void): UPlot.Plugin {
   return {
@@ -43,7 +93,11 @@ export function clicks(onTime: (timeMs: number) => void): UPlot.Plugin {
 }
 
 /** The values under the pointer. */
-export function tooltip(format: (value: number) => string, lines: readonly Line[]): UPlot.Plugin {
+export function tooltip(
+  format: (value: number) => string,
+  lines: readonly Line[],
+  happened: { readonly current: readonly Mark[] },
+): UPlot.Plugin {
   const note = document.createElement("div");
   note.className = "tooltip";
   note.hidden = true;
@@ -59,7 +113,10 @@ export function tooltip(format: (value: number) => string, lines: readonly Line[
           const value = plot.data[at + 1]![idx!];
           return `${label} ${value === null || value === undefined ? "–" : format(value)}`;
         });
-        note.textContent = [localTime(time, nowMs()), ...values].join("\n");
+        const [startS, nextS] = [plot.data[0][idx!]!, plot.data[0][idx! + 1] ?? Number.POSITIVE_INFINITY];
+        const marks = happened.current.filter(({ timeS }) => timeS >= startS && timeS < nextS);
+        const told = marks.map(({ label }) => label);
+        note.textContent = [localTime(time, nowMs()), ...values, ...told].join("\n");
         const isRight = left > plot.over.clientWidth / 2;
         note.style.left = isRight ? "" : `${left + 12}px`;
         note.style.right = isRight ? `${plot.over.clientWidth - left + 12}px` : "";

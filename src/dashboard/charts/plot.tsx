@@ -5,12 +5,18 @@ import { nowMs } from "../format/now.ts";
 import { localDay, localMinute, localTime } from "../format/times.ts";
 import { Scroll } from "../parts/scroll.tsx";
 import { theme } from "../session/theme.ts";
-import { clicks, markOf, tooltip } from "./plot-plugins.ts";
+import { clicks, linesAt, markOf, tooltip } from "./plot-plugins.ts";
 
 export interface Line {
   label: string;
   values: readonly (number | null)[];
   /** The name of a colour in the styles: `--busy`. */
+  colour: string;
+}
+
+export interface Mark {
+  timeS: number;
+  label: string;
   colour: string;
 }
 
@@ -21,6 +27,8 @@ export interface PlotProps {
   lines: readonly Line[];
   /** A value as text, also on the axis. */
   format: (value: number) => string;
+  /** What happened, as lines across the plot. */
+  marks?: readonly Mark[] | undefined;
   /** What is marked, in Unix seconds. */
   span?: { fromS: number; toS: number } | undefined;
   /** A click on a time, in milliseconds. */
@@ -28,9 +36,10 @@ export interface PlotProps {
 }
 
 const HEIGHT = 160;
+const NO_MARKS: readonly Mark[] = [];
 const TABLE_ROWS_MAX = 200;
 
-export function Plot({ title, times, lines, format, span, onTime }: PlotProps) {
+export function Plot({ title, times, lines, format, marks, span, onTime }: PlotProps) {
   const [isTable, setTable] = useState(false);
   const isEmpty = lines.every(({ values }) => values.every((value) => value === null));
   return (
@@ -53,24 +62,26 @@ export function Plot({ title, times, lines, format, span, onTime }: PlotProps) {
       ) : isEmpty ? (
         <div class="plot-area quiet">nothing was measured in this time</div>
       ) : (
-        <Canvas {...{ title, times, lines, format, span, onTime }} />
+        <Canvas {...{ title, times, lines, format, marks, span, onTime }} />
       )}
     </figure>
   );
 }
 
-function Canvas({ title, times, lines, format, span, onTime }: PlotProps) {
+function Canvas({ title, times, lines, format, marks = NO_MARKS, span, onTime }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | undefined>(undefined);
   const marked = useRef(span);
   marked.current = span;
+  const happened = useRef(marks);
+  happened.current = marks;
   const isDark = theme.value;
   const shape = lines.map(({ label, colour }) => label + colour).join();
   useEffect(() => {
     const element = box.current!;
     const colourOf = (name: string) => getComputedStyle(element).getPropertyValue(`--${name}`).trim();
     plot.current = new UPlot(
-      optionsFor({ lines, format, width: element.clientWidth, colourOf, marked, onTime }),
+      optionsFor({ lines, format, width: element.clientWidth, colourOf, marked, happened, onTime }),
       [[...times], ...lines.map(({ values }) => [...values])] as UPlot.AlignedData,
       element,
     );
@@ -87,7 +98,7 @@ function Canvas({ title, times, lines, format, span, onTime }: PlotProps) {
   useEffect(() => {
     plot.current?.setData([[...times], ...lines.map(({ values }) => [...values])] as UPlot.AlignedData);
   }, [times, lines]);
-  useEffect(() => plot.current?.redraw(false), [span?.fromS, span?.toS]);
+  useEffect(() => plot.current?.redraw(false), [span?.fromS, span?.toS, marks]);
   return <div class="plot-area" ref={box} role="img" aria-label={`${title}: ${summaryOf(lines, format)}`} />;
 }
 
@@ -107,10 +118,19 @@ interface OptionsNeed {
   width: number;
   colourOf: (name: string) => string;
   marked: { readonly current: PlotProps["span"] };
+  happened: { readonly current: readonly Mark[] };
   onTime: PlotProps["onTime"];
 }
 
-function optionsFor({ lines, format, width, colourOf, marked, onTime }: OptionsNeed): UPlot.Options {
+function optionsFor({
+  lines,
+  format,
+  width,
+  colourOf,
+  marked,
+  happened,
+  onTime,
+}: OptionsNeed): UPlot.Options {
   const axis = {
     stroke: colourOf("quiet"),
     grid: { stroke: colourOf("line"), width: 1 },
@@ -138,7 +158,12 @@ function optionsFor({ lines, format, width, colourOf, marked, onTime }: OptionsN
         spanGaps: false,
       })),
     ],
-    plugins: [tooltip(format, lines), markOf(marked, colourOf), ...(onTime ? [clicks(onTime)] : [])],
+    plugins: [
+      tooltip(format, lines, happened),
+      markOf(marked, colourOf),
+      linesAt(happened, colourOf),
+      ...(onTime ? [clicks(onTime)] : []),
+    ],
   };
 }
 

@@ -35,7 +35,7 @@ export function LogView({ path, label, isLive = true }: { path: string; label: s
       {error && <ErrorNote error={error} />}
       <section
         ref={box}
-        class="scroll"
+        class={isLive ? "scroll" : "scroll ended"}
         tabIndex={0}
         aria-label={label}
         onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {

@@ -126,4 +126,13 @@ export const LATER_STEPS: readonly SchemaStep[] = [
      spans INTEGER NOT NULL, PRIMARY KEY (job_id, number)) STRICT, WITHOUT ROWID`,
     "CREATE INDEX worker_spans_open ON worker_spans (job_id) WHERE ended_time IS NULL",
   ],
+  [
+    // Who deployed a version or went back to it: the id of a key or the subject of a token, and the key's name then.
+    "ALTER TABLE api_changes ADD COLUMN by_id TEXT",
+    "ALTER TABLE api_changes ADD COLUMN by_name TEXT",
+    // The rounds of jobs: how each began, and how all but the last ended (batch/rounds/round-rows.ts).
+    `CREATE TABLE job_rounds (job_id TEXT NOT NULL, round INTEGER NOT NULL, how TEXT, by_id TEXT, by_name TEXT,
+     selection TEXT, begun_time TEXT NOT NULL, succeeded_before INTEGER, failed_before INTEGER, ended_time TEXT,
+     status TEXT, reason TEXT, succeeded_after INTEGER, failed_after INTEGER, PRIMARY KEY (job_id, round)) STRICT, WITHOUT ROWID`,
+  ],
 ];

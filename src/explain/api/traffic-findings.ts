@@ -13,13 +13,15 @@ const WAIT_SHARE = 0.5;
 /** A shorter wait disturbs nobody. */
 const WAIT_LEAST_S = 0.02;
 const SLOW_S = 1;
+/** Requests that were refused have no wait: if they are more, the durations say little about predict(). */
+const WAITS_SHARE = 0.9;
 
 export function trafficFindings({ name, rollout, traffic }: ApiFacts): Finding[] {
   if (traffic === undefined) return [];
   const isQueueing = rollout !== undefined && rollout.wanted > 0 && queues(traffic, rollout);
   const asleep = rollout?.upToDate === 0;
   return [
-    ...(isQueueing && !asleep ? [queueFinding(traffic, rollout)] : slowFindings(name, traffic)),
+    ...(isQueueing && !asleep ? queueFindings(name, traffic, rollout) : slowFindings(name, traffic)),
     ...(rollout === undefined ? [] : maxFindings(traffic, rollout)),
     ...errorFindings(name, traffic),
   ];
@@ -30,6 +32,25 @@ function queues({ tally, waiting }: TrafficFacts, { upToDate, parallel }: Rollou
   const isSlow = wait >= WAIT_LEAST_S && wait >= WAIT_SHARE * meanOf(tally.duration);
   const isNow = waiting >= Math.max(REQUESTS_LEAST, upToDate * parallel);
   return isNow || (isSlow && countOf(tally.wait) >= REQUESTS_LEAST);
+}
+
+/** What takes more of the time comes first: more replicas do not make a slow predict() faster. */
+function queueFindings(name: string, traffic: TrafficFacts, rollout: RolloutFacts): Finding[] {
+  const { tally } = traffic;
+  const wait = meanOf(tally.wait);
+  const own = ownS(traffic);
+  const queue = queueFinding(traffic, rollout);
+  if (own < SLOW_S) return [queue];
+  const title = `predict() itself is slow: ${duration(own)} on average, without the wait`;
+  const slow = predictSlow(name, traffic, title);
+  return own >= wait ? [slow, queue] : [queue, slow];
+}
+
+/** How long a request takes on average once it has its replica; 0 if too few got one. */
+function ownS({ tally }: TrafficFacts): number {
+  const [waits, all] = [countOf(tally.wait), countOf(tally.duration)];
+  if (waits < REQUESTS_LEAST || waits < WAITS_SHARE * all) return 0;
+  return Math.max(0, meanOf(tally.duration) - meanOf(tally.wait));
 }
 
 /** `p50 12 ms, p95 1.2 s` */
@@ -43,7 +64,8 @@ function queueFinding({ tally, waiting, seconds, inFlight }: TrafficFacts, rollo
   const [wait, whole] = [meanOf(tally.wait), meanOf(tally.duration)];
   const share = whole === 0 ? "" : `: ${percent(Math.min(wait, whole), whole)} of their time`;
   const grows = wanted < max ? "autoscaling.min_replicas" : `autoscaling.max_replicas (now ${max})`;
-  return found("queue_wait_dominates", "warning", `Requests mostly wait for a free replica${share}`, {
+  const mostly = wait >= WAIT_SHARE * whole ? "mostly " : "";
+  return found("queue_wait_dominates", "warning", `Requests ${mostly}wait for a free replica${share}`, {
     evidence: [
       `wait for a replica: ${percentiles(tally.wait)}`,
       `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
@@ -55,26 +77,25 @@ function queueFinding({ tally, waiting, seconds, inFlight }: TrafficFacts, rollo
   });
 }
 
-function slowFindings(name: string, { tally, seconds, timeoutS }: TrafficFacts): Finding[] {
+function slowFindings(name: string, traffic: TrafficFacts): Finding[] {
+  const { duration: whole } = traffic.tally;
+  const p95 = percentileOf(whole.buckets, 0.95) ?? 0;
+  if (p95 < SLOW_S || countOf(whole) < REQUESTS_LEAST) return [];
+  const title = `predict() itself is slow: 95 % of requests take up to ${duration(p95)}`;
+  return [predictSlow(name, traffic, title)];
+}
+
+function predictSlow(name: string, { tally, seconds, timeoutS }: TrafficFacts, title: string): Finding {
   const p95 = percentileOf(tally.duration.buckets, 0.95) ?? 0;
-  if (p95 < SLOW_S || countOf(tally.duration) < REQUESTS_LEAST) return [];
-  const nearTimeout = p95 >= timeoutS / 2 ? `predictor.timeout is ${duration(timeoutS)}` : undefined;
-  return [
-    found(
-      "predict_slow",
-      "warning",
-      `predict() itself is slow: 95 % of requests take up to ${duration(p95)}`,
-      {
-        evidence: [
-          `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
-          `wait for a replica: ${percentiles(tally.wait)}`,
-          nearTimeout,
-        ],
-        cure: "more replicas do not make one prediction faster: measure predict(), give it more CPU (compute.cpu) or a GPU, or load a smaller model",
-        command: `quern logs ${name}`,
-      },
-    ),
-  ];
+  return found("predict_slow", "warning", title, {
+    evidence: [
+      `whole request: ${percentiles(tally.duration)}, over the last ${duration(seconds)}`,
+      `wait for a replica: ${percentiles(tally.wait)}`,
+      p95 >= timeoutS / 2 ? `predictor.timeout is ${duration(timeoutS)}` : undefined,
+    ],
+    cure: "more replicas do not make one prediction faster: measure predict(), give it more CPU (compute.cpu) or a GPU, or load a smaller model",
+    command: `quern logs ${name}`,
+  });
 }
 
 function maxFindings({ inFlight }: TrafficFacts, { wanted, max, target }: RolloutFacts): Finding[] {

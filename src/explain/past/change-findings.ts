@@ -67,7 +67,7 @@ interface Around {
   all: readonly PastStepFacts[];
 }
 
-function newVersion(name: string, { atS, kind, detail, former }: PastChange, onsetS: number): Finding {
+function newVersion(name: string, { atS, kind, detail, former, by }: PastChange, onsetS: number): Finding {
   const what =
     kind === "rolled_back" ? "The API was rolled back to another version" : "A new version was deployed";
   const minutes = Math.round((onsetS - atS) / 60);
@@ -75,6 +75,7 @@ function newVersion(name: string, { atS, kind, detail, former }: PastChange, ons
   return found("version_changed", "warning", `${what} at ${minute(atS)}, ${when}`, {
     evidence: [
       `version ${short(detail, ID_SHOWN)} replaced ${short(former ?? "", ID_SHOWN)}`,
+      by === null ? undefined : `by ${short(by)}`,
       "new replicas also load their model, and serve their first requests more slowly",
     ],
     cure: "compare the two versions on the API's page (`quern ui`); go back to the one before if it did not have this problem",

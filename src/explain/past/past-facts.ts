@@ -27,6 +27,8 @@ export interface PastChange {
   detail: string;
   /** The version before; null if there was none. */
   former: string | null;
+  /** Who deployed it or went back to it; null if nobody is known. */
+  by: string | null;
 }
 
 export interface PastJob {

@@ -8,6 +8,7 @@ import { beginRound, setClosing } from "../../../src/batch/records/job-moves.ts"
 import { insertJob } from "../../../src/batch/records/job-rows.ts";
 import { jobTotals } from "../../../src/batch/records/job-totals.ts";
 import type { JobStatus } from "../../../src/contracts/jobs.ts";
+import { NOBODY } from "../../../src/contracts/keys.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
@@ -69,7 +70,7 @@ describe("the durations of jobs", () => {
       ["status_enqueuing", 1],
       ["status_stopped", 1],
     ]);
-    await new NewRounds(db, async () => null).resume(job);
+    await new NewRounds(db, async () => null).resume(job, NOBODY);
     await end(running, 10);
     await end(job, 20, "status_timed_out");
     expect(await counts()).toEqual([

@@ -4,6 +4,9 @@ import { NewRounds } from "../../../src/batch/end/new-round.ts";
 import { partsOf, saveFailedItems, saveParts } from "../../../src/batch/isolate/isolated-rows.ts";
 import { saveFailedAttempt } from "../../../src/batch/records/batch-rows.ts";
 import { insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
+import { noteBegun, noteOutcome, roundsOf } from "../../../src/batch/rounds/round-rows.ts";
+import { NOBODY } from "../../../src/contracts/keys.ts";
+import { shownRounds } from "../../../src/control/jobs/job-round-list.ts";
 import type { Database, Statements } from "../../../src/database/database.ts";
 import {
   appendSegments,
@@ -114,7 +117,7 @@ describe("a redrive", () => {
   it("forgets the failures of a split batch few at a time", async () => {
     await splitBatch(5_000);
     const deleted: number[] = [];
-    expect(await rounds(counted(deleted)).redrive(JOB, {})).toBe(BATCHES);
+    expect(await rounds(counted(deleted)).redrive(JOB, {}, NOBODY)).toBe(BATCHES);
     expect(deleted.reduce((sum, rows) => sum + rows, 0)).toBe(4_999);
     expect(Math.max(...deleted)).toBeLessThanOrEqual(100);
     expect(await failedItemRows()).toBe(0);
@@ -126,12 +129,12 @@ describe("a redrive", () => {
 
   it.each([0, 1, 2, 4, 5])("continues with a split batch after it was cut off at commit %i", async (left) => {
     await splitBatch(400);
-    await expect(rounds(counted([], left)).redrive(JOB, { error: "x" })).rejects.toThrow("cut off");
+    await expect(rounds(counted([], left)).redrive(JOB, { error: "x" }, NOBODY)).rejects.toThrow("cut off");
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: BATCHES });
     expect(await failedRows()).toBe(BATCHES);
     // Also if its error is not the one that the next redrive is about.
     const other = left === 0 ? "x" : "none has this";
-    expect(await rounds(db).redrive(JOB, { error: other })).toBe(1);
+    expect(await rounds(db).redrive(JOB, { error: other }, NOBODY)).toBe(1);
     expect(await failedItemRows()).toBe(0);
     expect(await partsOf(db, JOB, 0)).toMatchObject([
       { state: "good" },
@@ -149,7 +152,7 @@ describe("a redrive", () => {
   const failedRows = async () => (await db.all("SELECT 1 FROM batches WHERE failed = 1")).length;
 
   it("puts back all failed batches, or those whose error contains the text", async () => {
-    expect(await rounds(db).redrive(JOB, { error: "odd" })).toBe(BATCHES / 2);
+    expect(await rounds(db).redrive(JOB, { error: "odd" }, NOBODY)).toBe(BATCHES / 2);
     expect(await unsettled()).toBe(BATCHES / 2);
     expect(await failedRows()).toBe(BATCHES / 2);
     const job = await jobById(db, JOB);
@@ -159,7 +162,7 @@ describe("a redrive", () => {
   it("lets other work use the database meanwhile", async () => {
     let isOver = false;
     const redrive = rounds(db)
-      .redrive(JOB, {})
+      .redrive(JOB, {}, NOBODY)
       .finally(() => {
         isOver = true;
       });
@@ -183,7 +186,7 @@ describe("a redrive", () => {
       },
     };
     const searching = () =>
-      expect(rounds(watched).redrive(JOB, { error: "none has this" })).rejects.toThrow("none of its");
+      expect(rounds(watched).redrive(JOB, { error: "none has this" }, NOBODY)).rejects.toThrow("none of its");
     await Promise.all(Array.from({ length: 10 }, searching));
     // Five in each statement, and the end of a turn may be counted after the next statement.
     expect(most).toBeLessThanOrEqual(10);
@@ -191,9 +194,9 @@ describe("a redrive", () => {
 
   it("is refused while another redrive of the job is in progress", async () => {
     const same = rounds(db);
-    const first = same.redrive(JOB, {});
-    await expect(same.redrive(JOB, {})).rejects.toThrow("one is being prepared");
-    await expect(same.resume(JOB)).rejects.toThrow("one is being prepared");
+    const first = same.redrive(JOB, {}, NOBODY);
+    await expect(same.redrive(JOB, {}, NOBODY)).rejects.toThrow("one is being prepared");
+    await expect(same.resume(JOB, NOBODY)).rejects.toThrow("one is being prepared");
     expect(await first).toBe(BATCHES);
   });
 
@@ -206,21 +209,59 @@ describe("a redrive", () => {
         return db.transaction(work);
       },
     };
-    await expect(rounds(failing).redrive(JOB, {})).rejects.toThrow("cut off");
+    await expect(rounds(failing).redrive(JOB, {}, NOBODY)).rejects.toThrow("cut off");
     const failed = await failedRows();
     expect(failed).toBeGreaterThan(0);
     expect(await unsettled()).toBe(BATCHES - failed);
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: failed });
-    await expect(rounds(db).redrive(JOB, {})).rejects.toThrow("resume it first");
+    await expect(rounds(db).redrive(JOB, {}, NOBODY)).rejects.toThrow("resume it first");
     const deleted = async () => Promise.reject(new Error("its API is deleted"));
-    await expect(rounds(db, deleted).resume(JOB)).rejects.toThrow("its API is deleted");
-    await rounds(db).resume(JOB);
+    await expect(rounds(db, deleted).resume(JOB, NOBODY)).rejects.toThrow("its API is deleted");
+    await rounds(db).resume(JOB, NOBODY);
     expect(await jobById(db, JOB)).toMatchObject({ status: "status_running", round: 2 });
+    // Its list of rounds has what had failed before the interrupted redrive put some of it back.
+    expect(await roundsOf(db, JOB)).toMatchObject([
+      { round: 1, failed_after: BATCHES },
+      { round: 2, how: "resumed", failed_before: failed },
+    ]);
+  });
+
+  it("keeps how each round began and ended, by whom, with the counts before anything was put back", async () => {
+    const by = { id: "k-1", name: "the night shift" };
+    const ended = { ...(await jobById(db, JOB))! };
+    await expect(rounds(db).redrive(JOB, { error: "none has this" }, by)).rejects.toThrow("none of its");
+    await rounds(db).redrive(JOB, { error: "odd" }, by);
+    const stored = await roundsOf(db, JOB);
+    expect(stored).toMatchObject([
+      {
+        ...{ round: 1, how: "submitted", by_id: null, begun_time: ended.created_time, status: ended.status },
+        ...{ succeeded_before: 0, failed_before: 0, succeeded_after: 0, failed_after: BATCHES },
+      },
+      {
+        ...{ round: 2, how: "redriven", by_id: "k-1", by_name: "the night shift", status: null },
+        ...{ selection: 'errors with "odd"', succeeded_before: 0, failed_before: BATCHES / 2 },
+      },
+    ]);
+    const shown = shownRounds((await jobById(db, JOB))!, stored);
+    expect(shown).toMatchObject([
+      { batches: BATCHES, succeeded: 0, failed: BATCHES, ended_time: ended.end_time },
+      { batches: BATCHES / 2, succeeded: 0, failed: 0, ended_time: null, status: "status_running" },
+    ]);
+  });
+
+  it("keeps the first round and the last 200", async () => {
+    const job = (await jobById(db, JOB))!;
+    await noteOutcome(db, job);
+    const begun = { how: "resumed", by: NOBODY, selection: null } as const;
+    for (let round = 1; round <= 205; round++)
+      await db.transaction((tx) => noteBegun(tx, { ...job, round }, begun, job.created_time));
+    const numbers = (await roundsOf(db, JOB)).map(({ round }) => round);
+    expect(numbers).toEqual([1, ...Array.from({ length: 200 }, (_, at) => at + 7)]);
   });
 
   it("of a job whose records are deleted meanwhile finds no job", async () => {
     await db.run("DELETE FROM jobs");
-    await expect(rounds(db).resume(JOB)).rejects.toMatchObject({ code: "job_not_found" });
-    await expect(rounds(db).redrive(JOB, {})).rejects.toMatchObject({ code: "job_not_found" });
+    await expect(rounds(db).resume(JOB, NOBODY)).rejects.toMatchObject({ code: "job_not_found" });
+    await expect(rounds(db).redrive(JOB, {}, NOBODY)).rejects.toMatchObject({ code: "job_not_found" });
   });
 });

@@ -98,6 +98,24 @@ describe.skipIf(!hasChromium)("a button of the dashboard", () => {
     });
   });
 
+  it("purges a queue, after it has said how many messages are in it", async () => {
+    const job = await server.submit("captions", {
+      ...failingJob,
+      queue_dead_letter_queue: { arn: "purged", max_receive_count: 1 },
+    });
+    await server.ended("captions", job);
+    const { failed } = (await server.job("captions", job)).batch_metrics;
+    await at("queues/purged", async (page) => {
+      await press(page, "Remove (all)…", `Remove (${failed})`);
+      await page.getByText("The queue is empty").waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+    });
+    await at("queues", async (page) => {
+      await page.getByRole("row", { name: /^purged 0/ }).waitFor();
+    });
+    await at("audit", (page) => page.getByText("POST /-/selections").first().waitFor());
+  });
+
   it("goes to an API by the first letters of its name", async () => {
     await at("", async (page) => {
       await page.keyboard.press("/");

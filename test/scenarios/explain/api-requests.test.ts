@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Finding } from "../../../src/contracts/http/explain-operations.ts";
-import { findingOf, said } from "../../harness/explained.ts";
+import { explained, findingOf, said } from "../../harness/explained.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const PREDICTOR = `
@@ -31,6 +31,7 @@ beforeAll(async () => {
   await server.deployBeside({
     "quern.yaml": [
       api("queued", `${one}}\n`),
+      api("crowded", `${one}}\n`, ", threads_per_process: 1"),
       api("slow", "", ", threads_per_process: 5"),
       api("failing"),
       api("full", `${one}, max_replica_concurrency: 2}\n`),
@@ -53,11 +54,12 @@ const ask = async (name: string, payload: object, headers: Record<string, string
 const many = (name: string, times: number, payload: object) =>
   Promise.all(Array.from({ length: times }, () => ask(name, payload)));
 const left = new AbortController();
-const held = (name: string, times: number) =>
+const releaseCrowded = new AbortController();
+const held = (name: string, times: number, { signal } = left) =>
   Array.from({ length: times }, () => {
     const body = JSON.stringify({ until });
     const headers = { "content-type": "application/json" };
-    return server.fetch(`/${name}`, { method: "POST", body, headers, signal: left.signal }).catch(() => {});
+    return server.fetch(`/${name}`, { method: "POST", body, headers, signal }).catch(() => {});
   });
 
 describe("the explanation of an API", () => {
@@ -73,6 +75,18 @@ describe("the explanation of an API", () => {
     const finding = await findingOf(server, "predict_slow", "slow");
     expect(said(finding)).toMatch(/predict\(\) itself is slow[\s\S]*wait for a replica: p50 \d+ ms/);
     expect(finding.cure).toMatch(/more replicas do not make one prediction faster/);
+  });
+
+  it("says first that predict() is slow if it takes more of the time than the wait", async () => {
+    for (let request = 0; request < 5; request++) await ask("crowded", { sleep: 1.1 });
+    const requests = held("crowded", 7, releaseCrowded);
+    await findingOf(server, "queue_wait_dominates", "crowded");
+    const { findings } = await explained(server, "crowded");
+    const causes = findings.map(({ cause }) => cause);
+    expect(causes.slice(0, 2)).toEqual(["predict_slow", "queue_wait_dominates"]);
+    expect(findings[0]!.title).toMatch(/itself is slow: 1\.\d s on average, without the wait/);
+    releaseCrowded.abort();
+    await Promise.all(requests);
   });
 
   it("names the exception that most requests fail with", async () => {

@@ -1,6 +1,7 @@
 /** One API: what is wrong, its plots, replicas or jobs, versions, logs, and a form that sends a request. */
 
 import { Actions } from "../../actions/actions.tsx";
+import { open, pageUrl } from "../../address/address.ts";
 import { overview } from "../../live/live.ts";
 import { PageHead } from "../../parts/facts.tsx";
 import { Findings } from "../../parts/findings.tsx";
@@ -93,8 +94,12 @@ function Known({ api, row, version, again }: KnownProps) {
         <>
           <Findings path={`${path}/explain`} version={version} />
           <ApiSummary api={api} row={row} />
-          {api.kind === "BatchAPI" ? <JobList api={api.name} /> : <ApiPlots api={api.name} />}
-          {api.kind === "BatchAPI" && <ApiPlots api={api.name} isBatch />}
+          {api.kind === "BatchAPI" ? (
+            <JobList api={api.name} />
+          ) : (
+            <ApiPlots api={api.name} version={api.api_id} />
+          )}
+          {api.kind === "BatchAPI" && <ApiPlots api={api.name} version={api.api_id} isBatch />}
           {api.kind === "RealtimeAPI" && <Replicas replicas={api.replicas} />}
           {api.metrics && <Classes metrics={api.metrics} />}
         </>
@@ -131,6 +136,7 @@ function ApiActions({ api, again }: { api: DescribedApi; again: () => void }) {
           label: "Delete",
           isDestructive: true,
           typed: api.name,
+          after: () => open(pageUrl(["apis"]), { replace: true }),
           run: () => ask<{ message: string }>(path, { method: "DELETE" }),
           about:
             api.kind === "BatchAPI"

@@ -1,4 +1,5 @@
 /** The plots of an API over an hour, a day or two weeks. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, setQuery } from "../../address/address.ts";
 import { LaterPlot } from "../../charts/later-plot.tsx";
@@ -13,6 +14,7 @@ import { withQuery } from "../../server/request.ts";
 import { useResource } from "../../server/use-resource.ts";
 import type { Series } from "../../shapes.ts";
 import { lookAt, type Past, PastField, PastFindings, usePast } from "./past.tsx";
+import { MarkList, useMarks } from "./plot-marks.tsx";
 
 export const RANGES: Record<string, { label: string; seconds: number; step: number; everyMs: number }> = {
   "1h": { label: "1 hour", seconds: 3600, step: 60, everyMs: 15_000 },
@@ -66,14 +68,31 @@ const BATCH: readonly PlotOf[] = [
   },
 ];
 
-export function ApiPlots({ api, isBatch = false }: { api: string; isBatch?: boolean }) {
-  return isBatch ? <Plots plots={BATCH} of={{ api }} /> : <PlotsWithPast api={api} />;
+interface ApiPlotsProps {
+  api: string;
+  /** Changes with each deployment. */
+  version: string;
+  isBatch?: boolean;
+}
+
+export function ApiPlots({ isBatch = false, ...api }: ApiPlotsProps) {
+  return isBatch ? <PlotsWithMarks {...api} plots={BATCH} /> : <PlotsWithPast {...api} />;
 }
 
 /** A click on a plot, or the field, explains that minute. */
-function PlotsWithPast({ api }: { api: string }) {
-  const past = usePast(api);
-  return <Plots plots={REALTIME} of={{ api }} past={past} hasPast />;
+function PlotsWithPast(api: ApiPlotsProps) {
+  const past = usePast(api.api);
+  return <PlotsWithMarks {...api} plots={REALTIME} past={past} hasPast />;
+}
+
+function PlotsWithMarks({ api, version, ...props }: ApiPlotsProps & Omit<PlotsProps, "of">) {
+  const { seconds } = chosenRange();
+  const { marks, changes } = useMarks(api, minuteOf(nowMs() / 1000) - seconds, version);
+  return (
+    <Plots {...props} of={{ api }} marks={marks}>
+      <MarkList api={api} changes={changes} />
+    </Plots>
+  );
 }
 
 export function JobPlots({ job }: { job: string }) {
@@ -86,12 +105,21 @@ interface PlotsProps {
   past?: Past | undefined;
   /** A time in the past can be explained. */
   hasPast?: boolean;
+  marks?: PlotProps["marks"];
+  /** Below the plots. */
+  children?: ComponentChildren;
 }
 
-function Plots({ plots, of, past, hasPast = false }: PlotsProps) {
+const minuteOf = (timeS: number) => Math.floor(timeS / 60) * 60;
+
+function chosenRange() {
   const asked = address.value.query.get("range") ?? "1h";
-  const range = Object.hasOwn(RANGES, asked) ? asked : "1h";
-  const { seconds, step, everyMs } = RANGES[range]!;
+  const id = Object.hasOwn(RANGES, asked) ? asked : "1h";
+  return { id, ...RANGES[id]! };
+}
+
+function Plots({ plots, of, past, hasPast = false, marks, children }: PlotsProps) {
+  const { id: range, seconds, step, everyMs } = chosenRange();
   const from = useStart(seconds, step, everyMs);
   const metrics = plots.flatMap(({ lines }) => lines.map(([metric]) => metric));
   const path = withQuery("/-/series", { metric: metrics, ...of, from, step });
@@ -120,6 +148,7 @@ function Plots({ plots, of, past, hasPast = false }: PlotsProps) {
                 key={plot.title}
                 plot={plot}
                 series={value}
+                marks={marks}
                 span={past?.span}
                 onTime={hasPast ? lookAt : undefined}
               />
@@ -127,16 +156,17 @@ function Plots({ plots, of, past, hasPast = false }: PlotsProps) {
           </div>
         )}
       </Loaded>
+      {children}
     </Section>
   );
 }
 
-interface OnePlotProps extends Pick<PlotProps, "span" | "onTime"> {
+interface OnePlotProps extends Pick<PlotProps, "marks" | "span" | "onTime"> {
   plot: PlotOf;
   series: Series;
 }
 
-function OnePlot({ plot: { title, lines, format }, series, span, onTime }: OnePlotProps) {
+function OnePlot({ plot: { title, lines, format }, series, ...rest }: OnePlotProps) {
   const drawn = useMemo<Line[]>(
     () =>
       lines.map(([metric, label, colour]) => ({
@@ -146,9 +176,7 @@ function OnePlot({ plot: { title, lines, format }, series, span, onTime }: OnePl
       })),
     [series],
   );
-  return (
-    <LaterPlot title={title} times={series.times} lines={drawn} format={format} span={span} onTime={onTime} />
-  );
+  return <LaterPlot title={title} times={series.times} lines={drawn} format={format} {...rest} />;
 }
 
 /** The start of the range, in unix seconds on a whole step. It moves on every `everyMs`. */

@@ -1,57 +1,105 @@
-/** The versions of an API: what changed from one to the next, and the way back. */
+/** The versions of an API: when each was deployed and by whom, what changed from the one before, and the way back. */
 import { Actions } from "../../actions/actions.tsx";
 import { Loaded } from "../../parts/notes.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, segment, withQuery } from "../../server/request.ts";
 import { useResource } from "../../server/use-resource.ts";
-import type { DescribedApi, Version } from "../../shapes.ts";
+import type { ApiChanges, DescribedApi, Version } from "../../shapes.ts";
 import { changesOf, type VersionChange } from "./version-changes.ts";
+import { type HistoryEntry, historyOf } from "./version-history.ts";
+
+/** Digits of a version's id. */
+export const ID_SHOWN = 13;
 
 export function Versions({ api, again }: { api: DescribedApi; again: () => void }) {
   const path = `/-/apis/${segment(api.name)}`;
-  const list = useResource<{ versions: Version[] }>(`${path}/versions`, { version: api.api_id });
+  const version = `${api.api_id} ${api.last_updated}`;
+  const list = useResource<{ versions: Version[] }>(`${path}/versions`, { version });
+  const changes = useResource<ApiChanges>(`${path}/changes`, { version });
   return (
     <Loaded resource={list} lines={4}>
       {({ versions }) => (
-        <ol class="versions" reversed>
-          {versions.map((version, at) => (
-            <li key={version.api_id + version.deployed_time}>
-              <header>
-                <code>{version.api_id}</code>
-                {version.is_current && <Status of="live">deployed</Status>}
-                <span class="quiet">
-                  since <Time at={version.deployed_time} />
-                </span>
-                {!version.is_current && (
-                  <span class="buttons">
-                    <Actions
-                      after={again}
-                      actions={[
-                        {
-                          label: "Roll back to this",
-                          about: `${api.name} gets this version's configuration and files. The present replicas serve until the new ones are ready.`,
-                          run: () =>
-                            ask(withQuery(`${path}/rollback`, { api_id: version.api_id }), {
-                              method: "POST",
-                            }),
-                        },
-                      ]}
-                    />
-                  </span>
-                )}
-              </header>
-              <Changes changes={versions[at + 1] && changesOf(versions[at + 1]!, version)} />
-            </li>
-          ))}
-        </ol>
+        <Loaded resource={changes} lines={4}>
+          {(value) => (
+            <ol class="versions" reversed>
+              {historyOf(versions, value.changes).map((entry) => (
+                <Entry
+                  key={entry.apiId + entry.time}
+                  entry={entry}
+                  api={api.name}
+                  path={path}
+                  again={again}
+                />
+              ))}
+            </ol>
+          )}
+        </Loaded>
       )}
     </Loaded>
   );
 }
 
-function Changes({ changes }: { changes: VersionChange[] | undefined }) {
-  if (changes === undefined) return <p class="quiet">the oldest version that is kept</p>;
+interface EntryProps {
+  entry: HistoryEntry;
+  api: string;
+  path: string;
+  again: () => void;
+}
+
+function Entry({ entry, api, path, again }: EntryProps) {
+  const { kind, apiId, time, by, version, isNewest } = entry;
+  const isCurrent = isNewest && version?.is_current === true;
+  const rollBack = () =>
+    ask<{ message: string }>(withQuery(`${path}/rollback`, { api_id: apiId }), { method: "POST" });
+  return (
+    <li>
+      <header>
+        <span>
+          {kind === "deployed" ? "Deployed " : "Rolled back to "}
+          <code title={apiId}>{apiId.slice(0, ID_SHOWN)}</code>
+        </span>
+        <span class="quiet">
+          <Time at={time} />
+          {by && <span title={by.id}> by {by.name}</span>}
+        </span>
+        {isCurrent && <Status of="live">serves now</Status>}
+        {isNewest && version && !isCurrent && (
+          <span class="buttons">
+            <Actions
+              after={again}
+              actions={[
+                {
+                  label: "Roll back to this",
+                  of: apiId.slice(0, ID_SHOWN),
+                  about: `${api} gets this version's configuration and files. The present replicas serve until the new ones are ready.`,
+                  run: rollBack,
+                },
+              ]}
+            />
+          </span>
+        )}
+      </header>
+      <Difference entry={entry} />
+    </li>
+  );
+}
+
+function Difference({ entry: { version, former, formerId } }: { entry: HistoryEntry }) {
+  if (formerId === undefined) return <p class="quiet">the first version that is known</p>;
+  if (version === undefined || former === undefined)
+    return <p class="quiet">its files, or those of the version before, are no longer kept</p>;
+  return (
+    <>
+      <p class="small quiet">
+        compared with <code title={formerId}>{formerId.slice(0, ID_SHOWN)}</code>
+      </p>
+      <Changes changes={changesOf(former, version)} />
+    </>
+  );
+}
+
+function Changes({ changes }: { changes: VersionChange[] }) {
   if (changes.length === 0)
     return <p class="quiet">the same configuration and files as the version before</p>;
   return (

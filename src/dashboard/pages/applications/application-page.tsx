@@ -1,7 +1,7 @@
 /** One application: its resources as a graph, the chosen one in detail, and its actions. */
 
 import { Actions } from "../../actions/actions.tsx";
-import { address, pageUrl } from "../../address/address.ts";
+import { address, open, pageUrl } from "../../address/address.ts";
 import { PageHead } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
 import { Loaded } from "../../parts/notes.tsx";
@@ -37,6 +37,7 @@ export function ApplicationPage({ name }: { name: string }) {
                 label: "Delete",
                 isDestructive: true,
                 typed: name,
+                after: () => open(pageUrl(["applications"]), { replace: true }),
                 about: "Its APIs, models and data are gone.",
                 run: () => ask<{ message: string }>(path, { method: "DELETE" }),
               },

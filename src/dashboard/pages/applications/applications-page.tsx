@@ -3,6 +3,7 @@ import { counted } from "../../format/numbers.ts";
 import { PageHead } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
 import { Empty, Loaded } from "../../parts/notes.tsx";
+import { Scroll } from "../../parts/scroll.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useResource } from "../../server/use-resource.ts";
@@ -21,34 +22,36 @@ export function ApplicationsPage() {
               which models are trained from it.
             </Empty>
           ) : (
-            <table>
-              <thead>
-                <tr>
-                  <th>Application</th>
-                  <th>Environment</th>
-                  <th>State</th>
-                  <th>Resources</th>
-                  <th>Data of</th>
-                </tr>
-              </thead>
-              <tbody>
-                {applications.map((app) => (
-                  <tr key={app.name}>
-                    <td>
-                      <Link to={["applications", app.name]}>{app.name}</Link>
-                    </td>
-                    <td>{app.environment}</td>
-                    <td>
-                      <Status of={stateOf(app)} />
-                    </td>
-                    <td>{counted(app.resources.length, "resource")}</td>
-                    <td>
-                      <Time at={app.data_version} />
-                    </td>
+            <Scroll label="applications">
+              <table>
+                <thead>
+                  <tr>
+                    <th>Application</th>
+                    <th>Environment</th>
+                    <th>State</th>
+                    <th>Resources</th>
+                    <th>Data of</th>
                   </tr>
-                ))}
-              </tbody>
-            </table>
+                </thead>
+                <tbody>
+                  {applications.map((app) => (
+                    <tr key={app.name}>
+                      <td>
+                        <Link to={["applications", app.name]}>{app.name}</Link>
+                      </td>
+                      <td>{app.environment}</td>
+                      <td>
+                        <Status of={stateOf(app)} />
+                      </td>
+                      <td>{counted(app.resources.length, "resource")}</td>
+                      <td>
+                        <Time at={app.data_version} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </Scroll>
           )
         }
       </Loaded>

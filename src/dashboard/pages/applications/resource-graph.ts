@@ -17,7 +17,7 @@ export interface Graph {
   height: number;
 }
 
-export const NODE = { width: 168, height: 44, gapX: 48, gapY: 12 };
+export const NODE = { width: 184, height: 44, gapX: 32, gapY: 12 };
 
 export function layOut(resources: readonly ResourceState[]): Graph {
   const columns = KINDS.map((kind) => resources.filter((resource) => resource.kind === kind)).filter(

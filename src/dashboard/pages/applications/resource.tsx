@@ -13,19 +13,24 @@ export function Resource({ resource, path }: { resource: ResourceState; path: st
   const logs = withQuery(`${path}/resources/${segment(name)}/logs`, { kind });
   return (
     <Section title={`${kind.replace("_", " ")} ${name}`}>
-      {reason && <p class="note bad">{reason}</p>}
-      <Facts
-        rows={[
-          ["Status", <Status key="status" of={status} />],
-          started_time !== undefined && ["Began", <Time key="began" at={started_time} />],
-          started_time !== undefined && ["Took", <Elapsed key="took" from={started_time} to={ended_time} />],
-          api && ["API", <ApiLink key="api" name={api.name} />],
-          ...Object.entries(metrics ?? {}).map(([metric, number]) => [metric, String(number)] as const),
-        ]}
-      />
-      {value !== undefined && <Json value={value} label="value" />}
-      <Json value={resource.config} label="configuration" />
-      <LogView path={logs} label={`log of ${name}`} isLive={false} />
+      <div class="stack">
+        {reason && <p class="note bad">{reason}</p>}
+        <Facts
+          rows={[
+            ["Status", <Status key="status" of={status} />],
+            started_time !== undefined && ["Began", <Time key="began" at={started_time} />],
+            started_time !== undefined && [
+              "Took",
+              <Elapsed key="took" from={started_time} to={ended_time} />,
+            ],
+            api && ["API", <ApiLink key="api" name={api.name} />],
+            ...Object.entries(metrics ?? {}).map(([metric, number]) => [metric, String(number)] as const),
+          ]}
+        />
+        {value !== undefined && <Json value={value} label="value" />}
+        <Json value={resource.config} label="configuration" />
+        <LogView path={logs} label={`log of ${name}`} isLive={false} />
+      </div>
     </Section>
   );
 }

@@ -56,6 +56,7 @@ interface GroupProps {
 
 function Group({ group: { batches, error, first_batch_index }, path, isOver, again }: GroupProps) {
   const [isOpen, setOpen] = useState(false);
+  const name = nameOf(error);
   const redrive = async () => {
     await ask(`${path}/redrive`, { method: "POST", body: { like: first_batch_index } });
     return { message: `a new round runs these ${counted(batches, "batch", "batches")} again` };
@@ -74,6 +75,7 @@ function Group({ group: { batches, error, first_batch_index }, path, isOver, aga
               actions={[
                 {
                   label: "Run these again",
+                  of: name,
                   about: `A new round of the job runs the ${counted(batches, "batch", "batches")} with this error again. Other failed batches stay as they are.`,
                   run: redrive,
                 },
@@ -83,13 +85,24 @@ function Group({ group: { batches, error, first_batch_index }, path, isOver, aga
         )}
       </header>
       <details>
-        <summary>Traceback</summary>
-        <Pre text={error.traceback} label="traceback" />
+        <summary>
+          Traceback<span class="hidden"> of {name}</span>
+        </summary>
+        <Pre text={error.traceback} label={`traceback of ${name}`} />
       </details>
       <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {isOpen ? "Hide items" : "Show items"}
+        <span class="hidden"> of {name}</span>
       </button>
       {isOpen && <FailedBatches path={path} like={first_batch_index} />}
     </li>
   );
+}
+
+const NAME_LENGTH = 80;
+
+/** One line that tells a group from the others, also for those who hear the names of its buttons only. */
+function nameOf({ type, message }: FailureGroup["error"]): string {
+  const line = `${type}: ${message}`.replaceAll(/\s+/g, " ");
+  return line.length > NAME_LENGTH ? `${line.slice(0, NAME_LENGTH - 1)}…` : line;
 }

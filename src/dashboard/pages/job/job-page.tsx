@@ -16,6 +16,7 @@ import { Failures } from "./failures.tsx";
 import { JobActions } from "./job-actions.tsx";
 import { JobSummary } from "./job-summary.tsx";
 import { Results } from "./results.tsx";
+import { Rounds } from "./rounds.tsx";
 import { Submission } from "./submission.tsx";
 import { Workers } from "./workers.tsx";
 
@@ -110,6 +111,7 @@ function Parts({ envelope, path, row, version, again }: PartsProps) {
             version={`${job_status.status} ${JSON.stringify(job_status.worker_counts)}`}
             isOver={job_status.end_time !== undefined}
           />
+          <Rounds path={path} version={`${job_status.status} ${JSON.stringify(job_status.batch_metrics)}`} />
           <JobPlots job={job_status.job_id} />
         </>
       )}

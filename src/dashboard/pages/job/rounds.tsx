@@ -1,0 +1,71 @@
+/** The rounds of a job that was redriven or resumed: when each began and by whom, and what became of its batches. */
+import { whole } from "../../format/numbers.ts";
+import { Section } from "../../parts/facts.tsx";
+import { Scroll } from "../../parts/scroll.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Elapsed, Time } from "../../parts/time.tsx";
+import { useResource } from "../../server/use-resource.ts";
+import type { JobRoundsShown } from "../../shapes.ts";
+
+type Round = JobRoundsShown["rounds"][number];
+
+/** Nothing while there is only one: it is the job. `version`: changes with the counts of the job. */
+export function Rounds({ path, version }: { path: string; version: unknown }) {
+  const rounds = useResource<JobRoundsShown>(`${path}/rounds`, { version });
+  const all = rounds.value?.rounds ?? [];
+  if (all.length < 2) return null;
+  return (
+    <Section title="Rounds">
+      <Scroll label="rounds of the job">
+        <table class="rounds">
+          <thead>
+            <tr>
+              <th>Round</th>
+              <th>Began</th>
+              <th>Outcome</th>
+              <th class="number">Took</th>
+              <th class="number">Batches</th>
+              <th class="number">Succeeded</th>
+              <th class="number">Failed</th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map((round) => (
+              <Row key={round.round} round={round} />
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </Section>
+  );
+}
+
+function Row({ round }: { round: Round }) {
+  const { how, by, by_name, selection, begun_time, ended_time, status, reason } = round;
+  const who = by_name ?? by;
+  return (
+    <tr>
+      <td>
+        {round.round} {how}
+        {who !== null && <span title={by ?? undefined}> by {who}</span>}
+        {selection !== null && <div class="small quiet">{selection}</div>}
+      </td>
+      <td>
+        <Time at={begun_time} />
+      </td>
+      <td>
+        {status === null ? <span class="quiet">not recorded</span> : <Status of={status} />}
+        {/* The counts say more than the reason of such an end. */}
+        {reason !== null && status !== "status_completed_with_failures" && (
+          <div class="small quiet">{reason}</div>
+        )}
+      </td>
+      <td class="number">{status === null ? "–" : <Elapsed from={begun_time} to={ended_time} />}</td>
+      {[round.batches, round.succeeded, round.failed].map((count, at) => (
+        <td key={at} class="number">
+          {count === null ? "–" : whole(count)}
+        </td>
+      ))}
+    </tr>
+  );
+}
