@@ -1,19 +1,32 @@
-/** Keeps a part of a disk free from the copies that jobs make, so that everything else goes on. */
+/** Keeps a part of a disk free from what callers and jobs put there, so that everything else goes on. */
 import { statfs } from "node:fs/promises";
 import { DiskNearlyFull } from "../disk-full.ts";
 
-/** The part of a disk that copies leave free, and its most. */
-const SHARE_LEFT = 0.1;
-const LEFT_MAX_BYTES = 1024 ** 3;
+const MIB = 2 ** 20;
 
-/** Throws DiskNearlyFull if the directory's disk would have too little space left after `bytes` more. */
-export async function leaveFree(directory: string, bytes: number): Promise<void> {
+/** What leaves a part of the disk free: the share, and its most. */
+interface Part {
+  name: string;
+  share: number;
+  bytesMax: number;
+}
+
+/** Copies stop first: then submissions still find space. */
+export const COPIES: Part = { name: "copies of input", share: 0.1, bytesMax: 1024 * MIB };
+export const SUBMISSIONS: Part = { name: "submissions", share: 0.05, bytesMax: 512 * MIB };
+
+/** Throws DiskNearlyFull if the directory's disk would have less left than this part must leave, after `bytes` more. */
+export async function leaveFree(
+  directory: string,
+  bytes: number,
+  { name, share, bytesMax }: Part,
+): Promise<void> {
   const { bavail, blocks, bsize } = await statfs(directory);
-  const left = Math.min(LEFT_MAX_BYTES, blocks * bsize * SHARE_LEFT);
+  const left = Math.min(bytesMax, blocks * bsize * share);
   const free = bavail * bsize;
   if (free - bytes >= left) return;
-  const [freeMiB, leftMiB] = [free, left].map((n) => Math.floor(n / 2 ** 20));
+  const [freeMiB, leftMiB] = [free, left].map((n) => Math.floor(n / MIB));
   throw new DiskNearlyFull(
-    `${freeMiB} MiB of the server's disk are free, and copies of input leave ${leftMiB} MiB for everything else`,
+    `${freeMiB} MiB of the server's disk are free, and ${name} leave ${leftMiB} MiB for everything else`,
   );
 }

@@ -6,7 +6,7 @@
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
-import { leaveFree } from "../../base/files/leave-free.ts";
+import { COPIES, leaveFree, SUBMISSIONS } from "../../base/files/leave-free.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { itemsFile, jobDirectory, jobsDirectory } from "../../contracts/data-layout.ts";
@@ -15,6 +15,8 @@ import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts
 
 /** Where the items of jobs are kept: files of the data directory, or objects of the server's state. */
 export interface ItemsStore {
+  /** Throws DiskNearlyFull if a submission of so many bytes would leave too little space for everything else. */
+  admit(bytes: number): Promise<void>;
   /** Writes the items of a submission durably, before its job is recorded. */
   write(jobId: string, content: Buffer): Promise<void>;
   /** In the transaction that records the job with these items. */
@@ -45,10 +47,12 @@ export interface ItemsWriter {
 
 export function itemsInFiles(dataDir: string): ItemsStore {
   return {
+    admit: (bytes) => leaveFree(dataDir, bytes, SUBMISSIONS),
     write: (jobId, content) => writeItemsFile(itemsFile(dataDir, jobId), content),
     named: async () => {},
     forget: (jobId) => removeTree(jobDirectory(dataDir, jobId)),
-    writer: (jobId) => new ItemsFileWriter(itemsFile(dataDir, jobId), leaveFree),
+    writer: (jobId) =>
+      new ItemsFileWriter(itemsFile(dataDir, jobId), (bytes) => leaveFree(dataDir, bytes, COPIES)),
     open: (jobId) => openItemsFile(itemsFile(dataDir, jobId)),
     giveUp: async () => {},
   };
@@ -101,13 +105,13 @@ export async function writeItemsFile(path: string, content: Buffer): Promise<voi
 export class ItemsFileWriter implements ItemsWriter {
   bytes = 0;
   private readonly path: string;
-  private readonly before: typeof leaveFree;
+  private readonly before: (bytes: number) => Promise<void>;
   private file: FileHandle | undefined;
   waitingBytes = 0;
   private waiting: Buffer[] = [];
 
-  /** `before` may refuse to write so many bytes to a directory. */
-  constructor(path: string, before: typeof leaveFree = async () => {}) {
+  /** `before` may refuse to write so many bytes. */
+  constructor(path: string, before: (bytes: number) => Promise<void> = async () => {}) {
     this.path = path;
     this.before = before;
   }
@@ -131,7 +135,7 @@ export class ItemsFileWriter implements ItemsWriter {
   async flush(): Promise<void> {
     const content = Buffer.concat(this.waiting);
     if (content.length === 0) return;
-    await this.before(dirname(this.path), content.length);
+    await this.before(content.length);
     const start = this.bytes - content.length;
     for (let written = 0; written < content.length; )
       written += (await this.file!.write(content, written, content.length - written, start + written))

@@ -55,6 +55,7 @@ export async function submitJob(
   sent: SentSubmission,
 ): Promise<Submitted> {
   const { body, idempotencyKey } = sent;
+  const bytes = body.length;
   const key = idempotencyKey === undefined ? undefined : await submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
@@ -68,6 +69,7 @@ export async function submitJob(
     if (hasFile) await deps.items.forget(jobId);
   };
   const make = async () => {
+    await deps.items.admit(bytes);
     if (hasFile) await deps.items.write(jobId, input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);

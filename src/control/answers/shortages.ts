@@ -18,8 +18,7 @@ export function shortageError(cause: unknown): ServiceError | undefined {
     const message = `the server cannot open more files or start more processes, so nothing was recorded; ${cure}`;
     return new ServiceError("server_unavailable", message, { cause, retryAfterS: 1 });
   }
-  const message =
-    "the server's disk is full, so nothing was recorded; free disk space (`quern doctor` on the server shows what uses it) and try again";
+  const message = `${describeShortage(cause)}, so nothing was recorded; free disk space (\`quern doctor\` on the server shows what uses it) and try again`;
   return new ServiceError("disk_full", message, { cause });
 }
 

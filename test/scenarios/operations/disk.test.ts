@@ -70,6 +70,21 @@ describe.runIf(isOnSqlite)("a small disk", () => {
       expect(await server.ended("jobs", id)).toMatchObject({ status: "status_stopped" });
     }
   });
+
+  it.runIf(isMounted)("keeps some space from submissions, for everything else", async () => {
+    const items = [{ id: 3, p: "s".repeat(200_000) }];
+    const submit = () => server.post("/jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+    let last = await submit();
+    for (let n = 0; n < 500 && last.status === 200; n++) last = await submit();
+    expect([last.status, await last.json()]).toMatchObject([
+      507,
+      { code: "disk_full", message: expect.stringMatching(/submissions leave \d MiB for everything else/) },
+    ]);
+    const key = server.cli(["keys", "create", "--scope", "predict", "--api", "echo"]);
+    expect(key.code, key.err).toBe(0);
+    expect((await server.fetch("/jobs")).status).toBe(200);
+    expect(await server.post("/echo", 1)).toMatchObject({ status: 200 });
+  });
 });
 
 describe.runIf(isOnSqlite)("a full disk", () => {
