@@ -2,8 +2,11 @@
  * A store without the objects of one prefix: the server's own state, which its credentials reach and no submission may.
  * Listings leave them out; every other access to them is refused.
  */
+import { posix } from "node:path";
 import { ServiceError } from "../contracts/errors.ts";
 import type { ListedObject, ListOptions, ObjectStore, WriteCondition } from "./object-store.ts";
+
+const UNRESOLVED = /[^:]\/[/.]/;
 
 export class ClosedPrefix implements ObjectStore {
   private readonly store: ObjectStore;
@@ -59,8 +62,10 @@ export class ClosedPrefix implements ObjectStore {
     return this.store.removeUnfinished(prefix, signal);
   }
 
+  /** Some servers resolve `.`, `..` and empty segments of a key, as a file system does. */
   private isClosed(address: string): boolean {
-    return address.startsWith(this.closed);
+    if (address.startsWith(this.closed)) return true;
+    return UNRESOLVED.test(address) && resolved(address).startsWith(resolved(this.closed));
   }
 
   private assertOpen(address: string): void {
@@ -70,4 +75,9 @@ export class ClosedPrefix implements ObjectStore {
       `"${address}" is in the state of the server (--state), which jobs may not access; put the file elsewhere`,
     );
   }
+}
+
+function resolved(address: string): string {
+  const start = address.indexOf("://") + "://".length;
+  return address.slice(0, start) + posix.normalize(address.slice(start));
 }

@@ -30,7 +30,16 @@ describe("a store with a closed prefix", () => {
     ["checking", (path: string) => store.knowsConditions(path)],
     ["listing", (path: string) => store.list(path, { sizes: false }).next()],
   ])("%s of an object below it is refused", async (_, access) => {
-    await expect(access(address("state/owner.json"))).rejects.toThrow("in the state of the server");
+    const spellings = [
+      "state/owner.json",
+      "x/../state/o",
+      "/state/o",
+      "./state/o",
+      "state/./o",
+      "a/b/../../state/o",
+    ];
+    for (const path of spellings)
+      await expect(access(address(path)), path).rejects.toThrow("in the state of the server");
   });
 
   it("leaves its objects out of listings", async () => {

@@ -15,6 +15,25 @@ interface Part {
 export const COPIES: Part = { name: "copies of input", share: 0.1, bytesMax: 1024 * MIB };
 export const SUBMISSIONS: Part = { name: "submissions", share: 0.05, bytesMax: 512 * MIB };
 
+/** Bytes that are being written now, and may not be on the disk yet. */
+let underWay = 0;
+
+/** Writes so many bytes, unless too little space would be left then: throws DiskNearlyFull (`leaveFree`). */
+export async function writeLeaving<T>(
+  directory: string,
+  bytes: number,
+  part: Part,
+  write: () => Promise<T>,
+): Promise<T> {
+  underWay += bytes;
+  try {
+    await leaveFree(directory, 0, part);
+    return await write();
+  } finally {
+    underWay -= bytes;
+  }
+}
+
 /** Throws DiskNearlyFull if the directory's disk would have less left than this part must leave, after `bytes` more. */
 export async function leaveFree(
   directory: string,
@@ -23,9 +42,9 @@ export async function leaveFree(
 ): Promise<void> {
   const { bavail, blocks, bsize } = await statfs(directory);
   const left = Math.min(bytesMax, blocks * bsize * share);
-  const free = bavail * bsize;
+  const free = bavail * bsize - underWay;
   if (free - bytes >= left) return;
-  const [freeMiB, leftMiB] = [free, left].map((n) => Math.floor(n / MIB));
+  const [freeMiB, leftMiB] = [Math.max(0, free), left].map((n) => Math.floor(n / MIB));
   throw new DiskNearlyFull(
     `${freeMiB} MiB of the server's disk are free, and ${name} leave ${leftMiB} MiB for everything else`,
   );

@@ -6,7 +6,7 @@
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
-import { COPIES, leaveFree, SUBMISSIONS } from "../../base/files/leave-free.ts";
+import { COPIES, leaveFree, SUBMISSIONS, writeLeaving } from "../../base/files/leave-free.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { itemsFile, jobDirectory, jobsDirectory } from "../../contracts/data-layout.ts";
@@ -52,7 +52,9 @@ export function itemsInFiles(dataDir: string): ItemsStore {
     named: async () => {},
     forget: (jobId) => removeTree(jobDirectory(dataDir, jobId)),
     writer: (jobId) =>
-      new ItemsFileWriter(itemsFile(dataDir, jobId), (bytes) => leaveFree(dataDir, bytes, COPIES)),
+      new ItemsFileWriter(itemsFile(dataDir, jobId), (bytes, write) =>
+        writeLeaving(dataDir, bytes, COPIES, write),
+      ),
     open: (jobId) => openItemsFile(itemsFile(dataDir, jobId)),
     giveUp: async () => {},
   };
@@ -102,18 +104,20 @@ export async function writeItemsFile(path: string, content: Buffer): Promise<voi
   }
 }
 
+/** Does `write`, which writes so many bytes, or refuses to. */
+type AroundWrite = (bytes: number, write: () => Promise<void>) => Promise<void>;
+
 export class ItemsFileWriter implements ItemsWriter {
   bytes = 0;
   private readonly path: string;
-  private readonly before: (bytes: number) => Promise<void>;
+  private readonly around: AroundWrite;
   private file: FileHandle | undefined;
   waitingBytes = 0;
   private waiting: Buffer[] = [];
 
-  /** `before` may refuse to write so many bytes. */
-  constructor(path: string, before: (bytes: number) => Promise<void> = async () => {}) {
+  constructor(path: string, around: AroundWrite = (_, write) => write()) {
     this.path = path;
-    this.before = before;
+    this.around = around;
   }
 
   async open(committedBytes: number): Promise<void> {
@@ -135,14 +139,17 @@ export class ItemsFileWriter implements ItemsWriter {
   async flush(): Promise<void> {
     const content = Buffer.concat(this.waiting);
     if (content.length === 0) return;
-    await this.before(content.length);
+    await this.around(content.length, () => this.write(content));
+    this.waiting = [];
+    this.waitingBytes = 0;
+  }
+
+  private async write(content: Buffer): Promise<void> {
     const start = this.bytes - content.length;
     for (let written = 0; written < content.length; )
       written += (await this.file!.write(content, written, content.length - written, start + written))
         .bytesWritten;
     await this.file!.sync();
-    this.waiting = [];
-    this.waitingBytes = 0;
   }
 
   async close(): Promise<void> {

@@ -60,6 +60,7 @@ export async function submitJob(
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
   const submission = await checkedSubmission(deps, sent, api.output);
+  await deps.items.admit(bytes);
   const { input } = submission;
   // The id has the same millisecond, so that lists find jobs by their time without reading them.
   const created = timestamp();
@@ -69,7 +70,6 @@ export async function submitJob(
     if (hasFile) await deps.items.forget(jobId);
   };
   const make = async () => {
-    await deps.items.admit(bytes);
     if (hasFile) await deps.items.write(jobId, input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);

@@ -5,8 +5,8 @@ export const ITEMS_STORED_BYTES_MAX = 8 * 1024;
 
 /** docs/contract/submitting.md#batch-size-limit: a batch's compact JSON array must be smaller than this many bytes. */
 export const BATCH_BYTES_LIMIT = 262_144;
-/** The lines of a batch with their white space, which does not count above: as much as one line may have. */
-export const BATCH_LINES_BYTES_MAX = 8 * 1024 * 1024;
+/** The lines of a batch with their white space, which does not count above. A running job holds some of them. */
+export const BATCH_LINES_BYTES_MAX = 2 * 1024 * 1024;
 /** docs/contract/submitting.md#submission-size: the body of a submission must be smaller than this many bytes. */
 export const SUBMISSION_BYTES_LIMIT = 10_485_760;
 /**

@@ -20,7 +20,7 @@ describe("a batch", () => {
     batch.item(2, BATCH_LINES_BYTES_MAX);
     expect(batch.excess).toBeUndefined();
     batch.item(2, 1);
-    expect(batch.excess).toMatchObject({ problem: expect.stringContaining("8388609 bytes with their") });
+    expect(batch.excess).toMatchObject({ problem: expect.stringContaining("2097153 bytes with their") });
     batch.begin();
     expect(batch.excess).toBeUndefined();
   });

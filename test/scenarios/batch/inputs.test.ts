@@ -344,11 +344,11 @@ describe("a batch of lines", () => {
   };
 
   it("is refused with megabytes of white space", async () => {
-    write("white/0.jsonl", `{${" ".repeat(3 * 2 ** 20)}}\n`.repeat(3));
+    write("white/0.jsonl", `{${" ".repeat(700_000)}}\n`.repeat(3));
     const { status, reason } = await run(lines("white", 3));
     expect(status).toBe("status_enqueue_failed");
     expect(reason).toMatch(
-      /0\.jsonl: with line 3 \(2 bytes\) its batch has lines of 9437\d+ bytes with their/,
+      /0\.jsonl: with line 3 \(2 bytes\) its batch has lines of 2100\d+ bytes with their/,
     );
     expect((await run(lines("white", 2))).batches).toEqual([[{}, {}], [{}]]);
   });

@@ -80,10 +80,10 @@ describe.runIf(isOnSqlite)("a small disk", () => {
       507,
       { code: "disk_full", message: expect.stringMatching(/submissions leave \d MiB for everything else/) },
     ]);
-    const key = server.cli(["keys", "create", "--scope", "predict", "--api", "echo"]);
-    expect(key.code, key.err).toBe(0);
     expect((await server.fetch("/jobs")).status).toBe(200);
     expect(await server.post("/echo", 1)).toMatchObject({ status: 200 });
+    const key = server.cli(["keys", "create", "--scope", "predict", "--api", "echo"]);
+    expect(key.code, key.err).toBe(0);
   });
 });
 
