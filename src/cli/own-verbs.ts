@@ -22,6 +22,7 @@ export function addOwnVerbs(program: Command, run: RunVerb, version: string): vo
     .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
   addSeriesVerb(program, run);
   addChangesVerb(program, run);
+  addDiffVerb(program, run);
   addBackupVerbs(program, run);
   program
     .command("ui")
@@ -108,6 +109,17 @@ function addChangesVerb(program: Command, run: RunVerb): void {
     )
     .action((api) =>
       run(async (context) => (await import("./dashboard/changes.ts")).showChanges(context, api)),
+    );
+}
+
+function addDiffVerb(program: Command, run: RunVerb): void {
+  program
+    .command("diff <api> [from] [to]")
+    .description(
+      "show which files and lines differ between two versions (default: the last one, and the one before)",
+    )
+    .action((api, from, to) =>
+      run(async (context) => (await import("./dashboard/diff.ts")).showDiff(context, api, from, to)),
     );
 }
 

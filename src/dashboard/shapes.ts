@@ -27,7 +27,13 @@ import type {
 } from "../contracts/http/overview-operations.ts";
 import type { JobRoundsShown } from "../contracts/http/round-operations.ts";
 import type { Series } from "../contracts/http/series-operations.ts";
-import type { ApiChanges, sessionSchema, versionsSchema } from "../contracts/http/session-operations.ts";
+import type {
+  ApiChanges,
+  FileDiff,
+  sessionSchema,
+  VersionDiff,
+  versionsSchema,
+} from "../contracts/http/session-operations.ts";
 import type { JobStatusRecord } from "../contracts/jobs.ts";
 
 export type { ApplicationState, DescribedApi, JobStatusRecord, ResourceState };
@@ -50,5 +56,5 @@ export type JobPage = z.infer<typeof allJobsSchema>;
 export type Selection = z.infer<typeof selectedSchema>;
 export type SelectionOutcome = z.infer<typeof changedSchema>;
 export type ApiChange = ApiChanges["changes"][number];
-export type { ApiChanges, JobRoundsShown };
+export type { ApiChanges, FileDiff, JobRoundsShown, VersionDiff };
 export type Version = z.infer<typeof versionsSchema>["versions"][number];

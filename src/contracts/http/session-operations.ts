@@ -71,6 +71,30 @@ export const changesSchema = z.strictObject({
 });
 export type ApiChanges = z.infer<typeof changesSchema>;
 
+const lines = z.int().nullable();
+
+const fileDiffSchema = z.strictObject({
+  path: z.string(),
+  change: z.enum(["added", "removed", "changed"]),
+  added: lines.meta({ description: "lines; null: the file is too long to compare, or no text" }),
+  removed: lines,
+  text: z.string().nullable().meta({
+    description: "a unified diff, for an `admin` key; null if it is too long, and for other keys",
+  }),
+});
+export type FileDiff = z.infer<typeof fileDiffSchema>;
+
+export const versionDiffSchema = z.strictObject({
+  from: z.string().nullable().meta({ description: "null: there is no version before" }),
+  to: z.string(),
+  files: z
+    .array(fileDiffSchema)
+    .nullable()
+    .meta({ description: "those that differ, by path; null: they were changed on the server since" }),
+  files_left_out: z.int().meta({ description: "how many more differ" }),
+});
+export type VersionDiff = z.infer<typeof versionDiffSchema>;
+
 export const SESSION_OPERATIONS: readonly Operation[] = [
   {
     id: "createSignInCode",
@@ -143,5 +167,24 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
     parameters: [{ name: "name", in: "path", about: "the API's name", schema: text }],
     answers: { "application/json": changesSchema },
     errors: [...CONTROL_ERRORS, "api_not_found"],
+  },
+  {
+    id: "diffVersions",
+    method: "get",
+    path: "/-/apis/{name}/diff",
+    about: "which files and lines differ between two versions of an API",
+    scope: "view",
+    parameters: [
+      { name: "name", in: "path", about: "the API's name", schema: text },
+      {
+        name: "from",
+        in: "query",
+        about: "a version's id; the default is the one before `to`",
+        schema: text,
+      },
+      { name: "to", in: "query", about: "a version's id; the default is the deployed version", schema: text },
+    ],
+    answers: { "application/json": versionDiffSchema },
+    errors: [...CONTROL_ERRORS, "api_not_found", "invalid_request"],
   },
 ];

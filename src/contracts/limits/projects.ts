@@ -17,3 +17,11 @@ export const REQUIREMENTS_BYTES_MAX = 1024 * 1024;
 /** Projects whose lists of files are kept, and their files together: some 200 bytes each, 20 MB. */
 export const LISTED_PROJECTS_KEPT_MAX = 200;
 export const LISTED_FILES_KEPT_MAX = 100_000;
+/** The comparison of two versions: files that are named, and the characters of all their changed lines together. */
+export const DIFF_FILES_MAX = 100;
+export const DIFF_TEXT_MAX = 128 * 1024;
+/** Lines of longer files are not compared. */
+export const DIFF_FILE_BYTES_MAX = 256 * 1024;
+export const DIFF_FILE_LINES_MAX = 5_000;
+/** Lines that are removed and added between two unchanged ones; beyond, all of them count. The worst takes 60 ms. */
+export const DIFF_STEPS_MAX = 300;

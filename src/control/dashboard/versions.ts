@@ -1,14 +1,17 @@
 /**
  * `/-/apis/{name}/versions`: the versions of an API with their configurations and files, to see what changed.
- * `/-/apis/{name}/changes`: when which of them was deployed, and by whom.
+ * `/-/apis/{name}/diff`: which of their lines differ. `/-/apis/{name}/changes`: when which of them was deployed, and by whom.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import type { Apis } from "../../apis/apis.ts";
 import type { ListedFile, ProjectLists } from "../../apis/projects/project-lists.ts";
+import { type ComparedProject, diffProjects } from "../../apis/projects/version-diff.ts";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
-import type { ApiChanges } from "../../contracts/http/session-operations.ts";
+import { quotedBeginning } from "../../base/printable.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import type { ApiChanges, VersionDiff } from "../../contracts/http/session-operations.ts";
 import { hideInText } from "../../contracts/secrets.ts";
 import { type ChangeRow, keptChanges } from "../../series/change-rows.ts";
 import type { SeriesDeps } from "../../series/read-series.ts";
@@ -24,6 +27,7 @@ export interface VersionRoutesDeps {
   lists: OpenStreams;
   shown: ShownConfig;
   projectLists: ProjectLists;
+  dataDir: string;
   series: SeriesDeps;
   reads: ReadsInTurn;
 }
@@ -46,7 +50,40 @@ export function versionRoutes(deps: VersionRoutesDeps): Hono {
       return c.json({ changes: rows.map(shownChange) } satisfies ApiChanges);
     }),
   );
+  app.get("/-/apis/:name/diff", (c) => deps.reads.take(c, async () => c.json(await versionDiff(c, deps))));
   return app;
+}
+
+async function versionDiff(c: Context, deps: VersionRoutesDeps): Promise<VersionDiff> {
+  const name = c.req.param("name")!;
+  const { deployed } = deps.apis;
+  const current = (await deployed.get(name)).api_id;
+  const history = (await deployed.history(name)).map(({ api_id }) => api_id);
+  const to = c.req.query("to") || current;
+  const from = c.req.query("from") || history[history.indexOf(to) + 1];
+  const [after, before] = [await compared(deps, name, to), from && (await compared(deps, name, from))];
+  const about = { from: from ?? null, to };
+  if (after === null || before === null) return { ...about, files: null, files_left_out: 0 };
+  const { files, leftOut } = await diffProjects(deps.dataDir, before || undefined, after);
+  const mayRead = isAdmin(c, deps.keys);
+  const shown = mayRead ? files : files.map((file) => ({ ...file, text: null }));
+  return { ...about, files: shown, files_left_out: leftOut };
+}
+
+/** Null: its files are not those that were deployed. Throws `invalid_request` if there is no such version. */
+async function compared(
+  { apis, projectLists }: VersionRoutesDeps,
+  name: string,
+  apiId: string,
+): Promise<ComparedProject | null> {
+  const projectId = await apis.deployed.projectOf(name, apiId);
+  if (projectId === undefined)
+    throw new ServiceError(
+      "invalid_request",
+      `${name} has no version ${quotedBeginning(apiId)}; \`quern get ${name}\` lists its versions`,
+    );
+  const files = await projectLists.of(projectId);
+  return files === null ? null : { projectId, files };
 }
 
 function shownChange({ at_s, kind, times, detail, former, by_id, by_name }: ChangeRow) {

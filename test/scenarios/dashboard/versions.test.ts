@@ -1,7 +1,7 @@
 /** Versions of an API and rounds of a job in the pages, in a real browser: who did what, and when. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { changesSchema } from "../../../src/contracts/http/session-operations.ts";
+import { changesSchema, versionDiffSchema } from "../../../src/contracts/http/session-operations.ts";
 import {
   barriers,
   hasChromium,
@@ -85,6 +85,25 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
     );
   });
 
+  it("shows the lines that changed from the version before", async () => {
+    await at("apis/flowers?tab=versions", async (page) => {
+      await page.getByRole("button", { name: "Show changed lines" }).last().click();
+      const lines = page.getByRole("region", { name: "changed lines of flowers.py" });
+      await lines.getByText("+    def predict(self, payload): return 2").waitFor();
+      await lines.getByText('-        return {"species": "setosa"').waitFor();
+      expect(await page.locator("main").getByText("broken.py").count()).toBeGreaterThan(1);
+      expect(await barriers(page)).toEqual([]);
+      await takePicture(page, "lines-light-1280");
+    });
+    const [, second, first] = await changesOf("flowers");
+    const { out } = server.cli(["diff", "flowers", first!.api_id!, second!.api_id!]);
+    expect(out).toMatch(/broken.py \(removed, \+0 -\d+\)/);
+    expect(out).toMatch(
+      /flowers.py \(changed, \+\d+ -\d+\)[\s\S]*\n\+ {4}def predict\(self, payload\): return 2/,
+    );
+    expect(server.cli(["diff", "flowers", "nope"]).err).toContain('flowers has no version "nope"');
+  });
+
   it("marks deployments and rollbacks in the plots of the API, and names them below", async () => {
     await at("apis/flowers", async (page) => {
       const marks = page.getByRole("list", { name: "versions in this time" });
@@ -109,6 +128,7 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
   it("names each group of failures by its error, and shows the rounds of a job with who began them", async () => {
     repair(server);
     await at(`jobs/captions/${job}?tab=failures`, async (page) => {
+      await page.getByRole("heading", { name: /image_url/ }).waitFor();
       const buttons = await page.getByRole("button", { name: /^Run these again/ }).all();
       const names = await Promise.all(buttons.map((button) => button.getAttribute("aria-label")));
       expect(names).toHaveLength(2);
@@ -128,7 +148,7 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
       await rounds.getByText("errors like that of batch 7").waitFor();
       const cells = rounds.getByRole("row").nth(2).getByRole("cell");
       await eventually("it has its outcome", async () => {
-        const [round, , outcome, , ...counts] = await cells.allTextContents();
+        const [round, outcome, , , ...counts] = await cells.allTextContents();
         expect(round).toMatch(/^2 redriven by admin-token/);
         return outcome!.includes("completed with failures") && counts.join() === "4,4,0";
       });
@@ -166,4 +186,19 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
       await context.close();
     },
   );
+
+  // Last: from the first key on, every request needs one.
+  it("tells a view key how many lines changed, and shows it none", async () => {
+    const [, second, first] = await changesOf("flowers");
+    // Those who may not read the project's files learn which lines differ by their number only.
+    const diffOf = (key: string) =>
+      server.fetch("/-/apis/flowers/diff", { headers: { authorization: `Bearer ${key}` } });
+    const view = server.cli(["keys", "create", "--scope", "view"]).out.trim();
+    const seen = versionDiffSchema.parse(await (await diffOf(view)).json());
+    expect([seen.from, seen.to]).toEqual([second!.api_id, first!.api_id]);
+    const changed = seen.files!.find(({ path }) => path === "flowers.py")!;
+    expect(changed).toMatchObject({ change: "changed", text: null });
+    expect(changed.added).toBeGreaterThan(0);
+    expect((await diffOf("quern_none")).status).toBe(401);
+  });
 });

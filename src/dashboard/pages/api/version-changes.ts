@@ -18,6 +18,10 @@ export function changesOf(before: Version, after: Version): VersionChange[] {
   ];
 }
 
+export function haveOtherFiles(before: Version, after: Version): boolean {
+  return difference(filesOf(before), filesOf(after)).length > 0;
+}
+
 /** The settings with their values as text; those of objects one by one, lists as a whole. */
 function settingsOf(spec: unknown, path: readonly string[] = []): Map<string, string> {
   if (typeof spec !== "object" || spec === null || Array.isArray(spec))
@@ -37,6 +41,7 @@ function difference(
 ): VersionChange[] {
   const names = new Set([...before.keys(), ...after.keys()]);
   return [...names]
+    .sort()
     .filter((what) => before.get(what) !== after.get(what))
     .map((what) => ({ what, before: before.get(what), after: after.get(what) }));
 }

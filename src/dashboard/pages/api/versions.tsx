@@ -6,7 +6,8 @@ import { Time } from "../../parts/time.tsx";
 import { ask, segment, withQuery } from "../../server/request.ts";
 import { useResource } from "../../server/use-resource.ts";
 import type { ApiChanges, DescribedApi, Version } from "../../shapes.ts";
-import { changesOf, type VersionChange } from "./version-changes.ts";
+import { FileDiffs } from "./file-diffs.tsx";
+import { changesOf, haveOtherFiles, type VersionChange } from "./version-changes.ts";
 import { type HistoryEntry, historyOf } from "./version-history.ts";
 
 /** Digits of a version's id. */
@@ -80,12 +81,12 @@ function Entry({ entry, api, path, again }: EntryProps) {
           </span>
         )}
       </header>
-      <Difference entry={entry} />
+      <Difference entry={entry} path={path} />
     </li>
   );
 }
 
-function Difference({ entry: { version, former, formerId } }: { entry: HistoryEntry }) {
+function Difference({ entry: { version, former, formerId }, path }: { entry: HistoryEntry; path: string }) {
   if (formerId === undefined) return <p class="quiet">the first version that is known</p>;
   if (version === undefined || former === undefined)
     return <p class="quiet">its files, or those of the version before, are no longer kept</p>;
@@ -95,6 +96,7 @@ function Difference({ entry: { version, former, formerId } }: { entry: HistoryEn
         compared with <code title={formerId}>{formerId.slice(0, ID_SHOWN)}</code>
       </p>
       <Changes changes={changesOf(former, version)} />
+      {haveOtherFiles(former, version) && <FileDiffs path={path} from={former.api_id} to={version.api_id} />}
     </>
   );
 }

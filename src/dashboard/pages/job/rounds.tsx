@@ -21,8 +21,8 @@ export function Rounds({ path, version }: { path: string; version: unknown }) {
           <thead>
             <tr>
               <th>Round</th>
-              <th>Began</th>
               <th>Outcome</th>
+              <th>Began</th>
               <th class="number">Took</th>
               <th class="number">Batches</th>
               <th class="number">Succeeded</th>
@@ -51,14 +51,14 @@ function Row({ round }: { round: Round }) {
         {selection !== null && <div class="small quiet">{selection}</div>}
       </td>
       <td>
-        <Time at={begun_time} />
-      </td>
-      <td>
         {status === null ? <span class="quiet">not recorded</span> : <Status of={status} />}
         {/* The counts say more than the reason of such an end. */}
         {reason !== null && status !== "status_completed_with_failures" && (
           <div class="small quiet">{reason}</div>
         )}
+      </td>
+      <td>
+        <Time at={begun_time} />
       </td>
       <td class="number">{status === null ? "–" : <Elapsed from={begun_time} to={ended_time} />}</td>
       {[round.batches, round.succeeded, round.failed].map((count, at) => (
