@@ -1,10 +1,8 @@
 /** What `quern doctor --namespace` reads of a cluster: its version, and the pods of Quern with their reasons. */
-import { existsSync, readFileSync } from "node:fs";
 import type { ClusterPods, FollowedCluster, PodFound } from "./cli/server/context.ts";
 import { accessTrouble } from "./kubernetes/access-trouble.ts";
 import { ApiClient } from "./kubernetes/api-client.ts";
-import { type ClusterAccess, podAccess } from "./kubernetes/cluster-access.ts";
-import { readKubeconfig } from "./kubernetes/kubeconfig.ts";
+import { findAccess } from "./kubernetes/find-access.ts";
 import { ListAndWatch } from "./kubernetes/list-and-watch.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import { podState } from "./kubernetes/pod-state.ts";
@@ -17,7 +15,7 @@ interface Event extends KubernetesObject {
 
 /** Throws an error with a cure if there is no cluster to ask. */
 export function openCluster(asked: ClusterPods): FollowedCluster {
-  const access = findAccess();
+  const access = findAccess(kubeconfigFile(), serverEnvironment);
   const client = new ApiClient(access);
   const path = pathOf("Pod", asked.namespace);
   const { labelSelector } = asked;
@@ -56,15 +54,6 @@ export function openCluster(asked: ClusterPods): FollowedCluster {
       client.close();
     },
   };
-}
-
-function findAccess(): ClusterAccess {
-  const file = kubeconfigFile();
-  if (existsSync(file))
-    return readKubeconfig(readFileSync(file, "utf8"), file, (path) => readFileSync(path, "utf8"));
-  const access = podAccess(serverEnvironment);
-  if (access !== undefined) return access;
-  throw new Error(`${file} does not exist: name the kubeconfig of your cluster with KUBECONFIG`);
 }
 
 function podFound(pod: Pod): PodFound {

@@ -126,13 +126,15 @@ class WorkerProcess:
 
 
 def _memory_kills() -> int:
-    """Processes of this container that the kernel has killed for its memory limit (cgroup v2)."""
-    try:
-        with open("/sys/fs/cgroup/memory.events") as events:
-            counts = dict(line.split() for line in events)
-        return int(counts.get("oom_kill", 0))
-    except (OSError, ValueError):
-        return 0
+    """Processes of this container that the kernel has killed for its memory limit (cgroup v2, or v1)."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path) as events:
+                counts = dict(line.split() for line in events)
+            return int(counts.get("oom_kill", 0))
+        except (OSError, ValueError):
+            pass
+    return 0
 
 
 def _prefer_to_kill(pid: int) -> None:

@@ -25,7 +25,7 @@ const NODE = "node@24";
 const LEFT_OUT =
   /\/(test|tests|idlelib|tkinter|ensurepip|site-packages|dist-packages|__pycache__|config-[^/]*)$/;
 
-/** Resolves to the archives: that of the first process of each pod, and Quern's. */
+/** Resolves to the archives: that of the first process of each pod, Quern's, and that of workers. */
 export function buildImages(directory) {
   const quern = join(directory, "quern");
   copyPrograms(quern);
@@ -36,17 +36,36 @@ export function buildImages(directory) {
     "root:x:0:0::/:/bin/sh\nnode:x:1000:1000::/tmp:/bin/sh\n",
   );
   mkdirSync(join(quern, "tmp"), { mode: 0o777 });
+  const worker = workerFiles(directory);
   const pause = made(join(directory, "pause"));
   run("gcc", ["-Os", "-static", "-s", "-o", join(pause, "pause"), join(root, "test", "cluster", "pause.c")]);
   const images = [
     { name: "quern.test/pause", files: pause, entrypoint: ["/pause"] },
     { name: "quern.test/quern", files: quern, entrypoint: ["tini", "--", "quern"], user: "1000:1000" },
+    {
+      ...{ name: "quern.test/worker", files: worker, entrypoint: ["python3", "-m", "quern_launcher"] },
+      ...{ user: "1000:1000", directory: "/opt/quern" },
+    },
   ];
   return images.map((image) => {
     const file = writeImage(`${image.files}.tar`, { ...image, tag: "1" });
     rmSync(image.files, { recursive: true });
     return file;
   });
+}
+
+/** The same contents as `deploy/worker.Dockerfile` gives. */
+function workerFiles(directory) {
+  const worker = join(directory, "worker");
+  copyPrograms(worker);
+  copyPython(worker);
+  for (const name of ["quern_runtime", "quern_launcher"])
+    cpSync(join(root, "python", name), join(worker, "opt", "quern", name), {
+      recursive: true,
+      filter: (source) => !LEFT_OUT.test(source),
+    });
+  mkdirSync(join(worker, "tmp"), { mode: 0o777 });
+  return worker;
 }
 
 function copyPrograms(files) {

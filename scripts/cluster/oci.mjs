@@ -7,7 +7,7 @@ import { run } from "../setup.mjs";
 const TYPE = "application/vnd.oci.image";
 
 /** Writes the archive `file` of the image `name:tag`, whose files are those of the directory `files`. */
-export function writeImage(file, { name, tag, files, entrypoint, user }) {
+export function writeImage(file, { name, tag, files, entrypoint, user, directory }) {
   const layout = `${file}.layout`;
   const blobs = join(layout, "blobs", "sha256");
   mkdirSync(blobs, { recursive: true });
@@ -19,7 +19,12 @@ export function writeImage(file, { name, tag, files, entrypoint, user }) {
     const config = writeBlob(blobs, `${TYPE}.config.v1+json`, {
       architecture: process.arch === "x64" ? "amd64" : process.arch,
       os: "linux",
-      config: { Env: ["PATH=/usr/local/bin:/usr/bin:/bin"], Entrypoint: entrypoint, User: user },
+      config: {
+        Env: ["PATH=/usr/local/bin:/usr/bin:/bin"],
+        Entrypoint: entrypoint,
+        User: user,
+        WorkingDir: directory,
+      },
       rootfs: { type: "layers", diff_ids: [layer.digest] },
     });
     const manifest = { schemaVersion: 2, mediaType: `${TYPE}.manifest.v1+json`, config, layers: [layer] };

@@ -19,7 +19,7 @@ import {
   versionHistory,
 } from "./records/api-rows.ts";
 import { submittedText } from "./records/submitted-entry.ts";
-import type { Replicas } from "./replicas/replicas.ts";
+import type { ApiReplicas } from "./serving/api-replicas.ts";
 
 /** A configuration as JSON text, normalised or as it was submitted. */
 export type ConfigForm = "spec" | "submitted";
@@ -31,7 +31,7 @@ const TEXTS = { spec: exactSpecText, submitted: submittedText };
 
 export class ApiReader {
   private readonly db: Database;
-  private readonly replicas: Replicas;
+  private readonly replicas: ApiReplicas;
   private readonly installingMs: InstallingMs;
   private readonly outlines: ApiOutlines;
   /** The states of APIs without replicas. An outline is another object once anything in it has changed. */
@@ -39,7 +39,7 @@ export class ApiReader {
   /** For all that read large configurations at once. */
   private readonly slices = new TimeSlices(SLICE_MS);
 
-  constructor(db: Database, replicas: Replicas, installingMs: InstallingMs) {
+  constructor(db: Database, replicas: ApiReplicas, installingMs: InstallingMs) {
     this.db = db;
     this.installingMs = installingMs;
     this.replicas = replicas;

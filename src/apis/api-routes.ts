@@ -3,9 +3,9 @@ import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits/predictions.t
 import type { AddressRoute, ApiRoute, SplitterRoute } from "../contracts/routes.ts";
 import { endpointOf } from "./config/endpoints.ts";
 import type { AnyVersion, ApiVersion, SplitterVersion } from "./records/api-rows.ts";
-import type { Replica } from "./replicas/replica.ts";
 import { replicaConcurrency } from "./replicas/scaling-rules.ts";
 import { timeoutMsOf } from "./replicas/start-worker.ts";
+import type { ServingReplica } from "./serving/api-replicas.ts";
 
 /**
  * `networking.auth` decides (docs/contract/access.md#keys-close-apis). Without it, the API needs a key if any key
@@ -34,7 +34,7 @@ export function toSplitterRoute(version: SplitterVersion, isAnyKey: boolean): Sp
 /** `status`: the API's. `isAnyKey`: the server has a key. */
 export function toRoute(
   version: ApiVersion,
-  { replicas, wanted }: { replicas: readonly Replica[]; wanted: number },
+  { replicas, wanted }: { replicas: readonly ServingReplica[]; wanted: number },
   status: string,
   isAnyKey: boolean,
 ): ApiRoute {
@@ -53,13 +53,14 @@ export function toRoute(
     expose_errors: version.config.predictor.expose_errors,
     pass_credentials: version.config.predictor.pass_credentials ?? false,
     wants: [...new Set(replicas.flatMap(({ wants }) => wants))],
-    replicas: replicas.map(({ identity }) => ({
+    replicas: replicas.map(({ identity, address }) => ({
       worker_id: identity.worker_id,
       socket: identity.socket,
       token: identity.token,
       pid: identity.pid,
       process_start: identity.process_start,
       note: identity.note,
+      ...(address === undefined ? {} : { address }),
     })),
   };
 }

@@ -3,7 +3,7 @@ import type { ApiView } from "../contracts/http/answers.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { statusOf } from "./api-status.ts";
 import type { ApiOutline } from "./records/api-outlines.ts";
-import type { ReplicaGroup } from "./replicas/replica-group.ts";
+import type { ServedApi } from "./serving/api-replicas.ts";
 
 /** `endpoint` is a path; responses have the whole address. They also have the configuration, which may be long. */
 export type ApiState = Omit<
@@ -17,7 +17,7 @@ const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [
  * `group`: the replicas of a real-time API. It has none for a moment after a deployment. `installing`: what there is to
  * say about the installation of its packages.
  */
-export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined, installing?: string): ApiState {
+export function stateOf(outline: ApiOutline, group: ServedApi | undefined, installing?: string): ApiState {
   if (outline.why !== undefined) return stateOfUnreadable({ ...outline, why: outline.why });
   const { name, kind, api_id, deployed_time: last_updated, endpoint } = outline;
   const known = { name, kind, api_id, endpoint, last_updated };
@@ -39,7 +39,7 @@ export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined, in
   };
 }
 
-function replicasOf({ workers, version }: ReplicaGroup): ApiState["replicas"] {
+function replicasOf({ workers, version }: ServedApi): ApiState["replicas"] {
   return workers.map(({ identity, state, predictor_id }) => ({
     worker_id: identity.worker_id,
     pid: identity.pid,

@@ -3,9 +3,9 @@
  * Pure.
  */
 import type { ApiStatus } from "../contracts/config/api-statuses.ts";
-import type { ReplicaGroup } from "./replicas/replica-group.ts";
+import type { ServedApi } from "./serving/api-replicas.ts";
 
-type Counted = Pick<ReplicaGroup, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {
+type Counted = Pick<ServedApi, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {
   version: { config: { autoscaling: { min_replicas: number } } };
 };
 

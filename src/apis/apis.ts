@@ -27,13 +27,12 @@ import { currentOrFormer, formerVersion } from "./former-versions.ts";
 import type { RoutePublisher } from "./publish-routes.ts";
 import { allCurrent, deleteApi, type InTransaction, renewPredictorId } from "./records/api-rows.ts";
 import { saveVersion } from "./records/save-version.ts";
-import type { ReplicasOwner } from "./replicas/replica-outcomes.ts";
-import type { Replicas } from "./replicas/replicas.ts";
+import type { ApiReplicas, ReplicasOwner } from "./serving/api-replicas.ts";
 
 export interface ApisDeps extends DeployDeps {
   /** Waits for as long as it cannot be reached: a change that is recorded must get to the gateways. */
   patientDb: Database;
-  replicas: Replicas;
+  replicas: ApiReplicas;
   installingMs: InstallingMs;
   routes: RoutePublisher;
   /** How many gateways the server has. */

@@ -6,11 +6,11 @@ import type { ApiReader } from "./api-reader.ts";
 import { toRoute, toSplitterRoute } from "./api-routes.ts";
 import type { RoutePublisher } from "./publish-routes.ts";
 import { hasPredictor, isSplitter, readDeployed } from "./records/api-rows.ts";
-import type { Replicas } from "./replicas/replicas.ts";
+import type { ApiReplicas } from "./serving/api-replicas.ts";
 
 export interface DeployedRoutesDeps {
   db: Database;
-  replicas: Replicas;
+  replicas: ApiReplicas;
   routes: RoutePublisher;
   keys: Keys;
   deployed: ApiReader;
@@ -48,7 +48,11 @@ export class DeployedRoutes implements KeyUsers {
     const { isAny } = keys;
     const forGateways = { keys: keys.forGateways(), has_keys: keys.areAny };
     const missing = unreadable.map(({ name, why }) => ({ name, detail: why }));
-    const apis = routesOf(versions.filter(hasPredictor), missing, (version) => {
+    // This controller has just started: the last route serves until it is known which replicas do.
+    const realtime = versions.filter(({ config }) => config.kind === "RealtimeAPI").map(({ name }) => name);
+    const unknown = realtime.filter((name) => routes.has(name) && replicas.isUnsettled?.(name));
+    const known = versions.filter(({ name }) => !unknown.includes(name));
+    const apis = routesOf(known.filter(hasPredictor), missing, (version) => {
       const group = replicas.group(version.name);
       const serving = { replicas: group?.serving ?? [], wanted: group?.wanted ?? 0 };
       return toRoute(version, serving, deployed.stateOf(version).status, isAny);
@@ -56,7 +60,7 @@ export class DeployedRoutes implements KeyUsers {
     const splitters = routesOf(versions.filter(isSplitter), missing, (version) =>
       toSplitterRoute(version, isAny),
     );
-    routes.publish({ apis, splitters, ...forGateways }, missing);
+    routes.publish({ apis, splitters, ...forGateways }, missing, unknown);
   }
 
   async keysChanged(): Promise<void> {

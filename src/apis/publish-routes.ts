@@ -89,6 +89,11 @@ export class RoutePublisher implements Service {
     };
   }
 
+  /** Whether an API has a route already, also from the former controller. */
+  has(name: string): boolean {
+    return this.current.snapshot.apis.some((route) => route.name === name);
+  }
+
   /** How many gateways are connected. */
   get connected(): number {
     return this.subscribers.size;
@@ -97,7 +102,7 @@ export class RoutePublisher implements Service {
   /** A gateway confirms the snapshot that it now uses, and reports items of the newest that it could not read. */
   applied(gateway: string, { epoch, version }: SnapshotStamp, refused: readonly RefusedRoute[]): void {
     const subscriber = this.subscribers.get(gateway);
-    if (subscriber === undefined) return;
+    if (!subscriber) return;
     subscriber.refused = refused;
     // A confirmation of a former controller's snapshot says nothing about this epoch.
     if (epoch === this.current.snapshot.epoch)
@@ -111,18 +116,21 @@ export class RoutePublisher implements Service {
     return [...new Set(texts)];
   }
 
-  /** Publishes routes. If gateways could not read a route, its last good one stays, as for the APIs in `missing`. */
-  publish({ apis, splitters, keys, has_keys }: Published, missing: readonly RefusedRoute[] = []): void {
+  /** If gateways could not read a route, its last good one stays, as for the APIs in `missing` and `unknown`. */
+  publish(published: Published, missing: readonly RefusedRoute[] = [], unknown: string[] = []): void {
+    const { apis, splitters, keys, has_keys } = published;
     const change: RouteChange = {
       ...this.nextStamp(),
       has_keys,
       ...changedKeys(this.current.snapshot, keys),
     };
-    const given = JSON.stringify([apis, splitters, missing]);
+    const given = JSON.stringify([apis, splitters, missing, unknown]);
     if (given !== this.given) change.routes = { apis, splitters };
-    const read = readRoutes(change, this.current, missing);
+    const kept = unknown.map((name) => ({ name, detail: "" }));
+    const read = readRoutes(change, this.current, [...missing, ...kept]);
     this.given = given;
-    this.report(Object.values(read.refused).flat());
+    const refused = Object.values(read.refused).flat();
+    this.report(refused.filter(({ name }) => !unknown.includes(name)));
     this.bring(read);
     this.file.write();
   }

@@ -84,6 +84,12 @@ function addExportVerbs(program: Command, run: RunVerb, version: string): void {
     .option("--cpus <number>", "CPUs that replicas and workers may reserve together", "2")
     .option("--memory <size>", "memory that replicas and workers may reserve together", "4Gi")
     .option("--database-secret <name>", "Secret whose key `url` is the URL of a PostgreSQL database")
+    .option("--engine <engine>", "kubernetes: real-time APIs run in pods of their own", "local")
+    .option(
+      "--worker-image <name>",
+      "image of these pods, made from deploy/worker.Dockerfile",
+      `quern-worker:${version}`,
+    )
     .action((options) =>
       run(async (context) => (await import("./kubernetes/export.ts")).exportKubernetes(context, options)),
     );

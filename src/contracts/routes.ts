@@ -6,6 +6,15 @@
 import * as z from "zod";
 import { KEY_SCOPES } from "./keys.ts";
 
+/** Where a worker in a pod listens. `ca`: who issued its certificate, in PEM. */
+const replicaAddressSchema = z.object({
+  host: z.string(),
+  port: z.int(),
+  server_name: z.string(),
+  ca: z.string(),
+});
+export type ReplicaAddress = z.infer<typeof replicaAddressSchema>;
+
 const replicaSchema = z.object({
   worker_id: z.string(),
   socket: z.string(),
@@ -13,6 +22,8 @@ const replicaSchema = z.object({
   pid: z.int(),
   process_start: z.string(),
   note: z.string(),
+  /** Instead of `socket`, for a worker in a pod. There is no note then. */
+  address: replicaAddressSchema.optional(),
 });
 export type ReplicaRoute = z.infer<typeof replicaSchema>;
 

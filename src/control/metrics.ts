@@ -3,8 +3,8 @@
  * hundred classes per API, and a hundred dead letter queues.
  */
 import { Hono } from "hono";
-import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
+import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
 import { wallMs } from "../base/clock.ts";
 import { JOB_DURATION_BOUNDS_S } from "../batch/end/job-durations.ts";
 import type { Jobs } from "../batch/jobs.ts";
@@ -25,7 +25,7 @@ export interface MetricsRoutesDeps extends ServerMetricsDeps {
   /** The event loop of this process. */
   loop: LoopDelayMeter;
   reports: Reports;
-  replicas: Replicas;
+  replicas: ApiReplicas;
   jobs: Jobs;
   workersInMemory: () => Promise<WorkerInMemory[]>;
 }
@@ -142,7 +142,7 @@ function requestSamples(reports: Reports) {
   };
 }
 
-function replicaSamples(replicas: Replicas) {
+function replicaSamples(replicas: ApiReplicas) {
   const groups = replicas.names.map((api) => ({ api, group: replicas.group(api)! }));
   return {
     quern_replicas: groups.flatMap(({ api, group }) =>

@@ -9,7 +9,7 @@ import { readApplication } from "../legacy/check/read-application.ts";
 import { Workplace } from "../legacy/workplace.ts";
 import type { StoresAndQueues } from "./build-jobs.ts";
 import { applicationTrees } from "./build-state.ts";
-import type { Infrastructure } from "./infrastructure.ts";
+import type { ControllerOptions, Infrastructure } from "./infrastructure.ts";
 
 export function buildApplications(
   { log, options, workerDeps, account, state, leaving }: Infrastructure,
@@ -36,16 +36,21 @@ export function buildApplications(
   return new Applications(work);
 }
 
+const NO_PODS =
+  "declarative applications need a server with --engine local: their models are files of its own disk, which pods do not have; deploy the application there, or its predictor as a RealtimeAPI";
+
 /** Deploys an archive if it holds an application. */
 export function applicationDeploy(
   applications: Applications,
   projects: Pick<ProjectSweep, "keep">,
+  engine: ControllerOptions["engine"],
 ): DeployApplication {
   return async (project, { sender, configFile, environment, force, dryRun }) => {
     const { project_id, configText, directory } = project;
     const read = await readApplication({ text: configText, file: configFile, directory }, sender);
     if (read.kind === "none") return undefined;
     if (read.kind === "faulty") return { errors: read.errors };
+    if (engine === "kubernetes") return { errors: [{ pointer: configFile, detail: NO_PODS }] };
     // Before the row that names it.
     if (!dryRun) await projects.keep(project);
     const application = { project_id, config_file: configFile, config_text: configText };

@@ -11,8 +11,8 @@ import { ProjectLists } from "../apis/projects/project-lists.ts";
 import type { RoutePublisher } from "../apis/publish-routes.ts";
 import { exactSpec, findVersion } from "../apis/records/api-rows.ts";
 import type { Autoscaling } from "../apis/replicas/autoscaling.ts";
-import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
+import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
 import { Backups } from "../backup/take-backup.ts";
 import { inBackground } from "../base/boundary.ts";
 import type { Jobs } from "../batch/jobs.ts";
@@ -81,7 +81,7 @@ export function buildControl(
     jobs: Jobs;
     keys: Keys;
     sessions: Sessions;
-    replicas: Replicas;
+    replicas: ApiReplicas;
     reports: Reports;
     recent: TrafficSamples;
     routes: RoutePublisher;
@@ -149,7 +149,7 @@ function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): R
 export function buildInternal(
   { log }: Infrastructure,
   rooms: {
-    replicas: Replicas;
+    replicas: ApiReplicas;
     autoscaling: Autoscaling;
     reports: Reports;
     routes: RoutePublisher;

@@ -1,13 +1,14 @@
 /** Builds the recorder of the series: what replicas, reports and the compute account say now. */
-import type { Replicas } from "../apis/replicas/replicas.ts";
+
 import type { Reports } from "../apis/reports.ts";
+import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
 import { type Levels, UNKNOWN } from "../series/levels.ts";
 import { SeriesRecorder } from "../series/recorder.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 export function buildSeries(
   { db, log, account }: Infrastructure,
-  { replicas, reports }: { replicas: Replicas; reports: Reports },
+  { replicas, reports }: { replicas: ApiReplicas; reports: Reports },
 ): SeriesRecorder {
   const levels = () => {
     const { inFlight, waiting } = reports.underWay();

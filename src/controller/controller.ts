@@ -9,8 +9,8 @@ import { removeCutOffUploads } from "../apis/projects/project-store.ts";
 import { ProjectSweep } from "../apis/projects/project-sweep.ts";
 import { Autoscaling } from "../apis/replicas/autoscaling.ts";
 import { sweepEnvironments } from "../apis/replicas/environment-sweep.ts";
-import type { Replicas } from "../apis/replicas/replicas.ts";
 import { Reports } from "../apis/reports.ts";
+import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
 import { removeLeftBackups } from "../backup/take-backup.ts";
 import { bootId } from "../base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
@@ -20,6 +20,7 @@ import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";
 import { TrafficSamples } from "../control/explain/traffic-samples.ts";
+import { deleteWorker, type WorkerRecord } from "../database/worker-rows.ts";
 import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
@@ -33,6 +34,7 @@ import {
   buildSessions,
 } from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
+import { buildPodReplicas } from "./build-pods.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { buildSeries } from "./build-series.ts";
 import { buildStateServices } from "./build-state.ts";
@@ -61,6 +63,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   await removeCutOffUploads(dataDir);
   await removeLeftBackups(dataDir);
   const left = await endFormerWorkers(db, engine, notesDirectory(dataDir), bootId());
+  if (options.engine === "kubernetes") await endReplicas(infrastructure, left.replicas);
   const { services, replicas } = buildServices(infrastructure, left, roots);
   await startInOrder(services);
   return {
@@ -78,7 +81,10 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const { dataDir } = options;
   const routes = buildRoutes(infrastructure, left.replicas);
   const capabilities = buildCapabilities(infrastructure, routes, left.replicas);
-  const replicas = buildReplicas(infrastructure, capabilities, left.replicas);
+  const replicas =
+    options.engine === "kubernetes"
+      ? buildPodReplicas(infrastructure)
+      : buildReplicas(infrastructure, capabilities, left.replicas);
   const { log, workerDeps } = infrastructure;
   const projects = buildProjectSweep(infrastructure);
   const autoscaling = new Autoscaling(replicas);
@@ -96,6 +102,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const apis = new Apis({
     patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
+    engine: options.engine,
     pythons: infrastructure.workerDeps.environments.pythons,
     ...{ projects, replicas, routes, gateways: options.gateways, keys },
     installingMs: (user) => workerDeps.environments.installingMs(user),
@@ -105,7 +112,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     forgetSoon: () => retention.soon(),
   });
   const applications = buildApplications(infrastructure, apis, storesAndQueues);
-  apis.deployApplicationsBy(applicationDeploy(applications, projects));
+  apis.deployApplicationsBy(applicationDeploy(applications, projects, options.engine));
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(
     controllerSocket(options.runtimeDir),
@@ -145,6 +152,14 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   return { services, replicas };
 }
 
+/** Those that a former controller of this server started as processes: pods take their place. */
+async function endReplicas({ workerDeps }: Infrastructure, replicas: WorkerRecord[]): Promise<void> {
+  for (const record of replicas.splice(0)) {
+    workerDeps.engine.end(record);
+    await deleteWorker(workerDeps.db, record.worker_id);
+  }
+}
+
 function buildProjectSweep({ log, options, workerDeps }: Infrastructure): ProjectSweep {
   const { db, environments } = workerDeps;
   const sweep = { db, log, environments, keepMs: options.keepEnvironments };
@@ -154,7 +169,7 @@ function buildProjectSweep({ log, options, workerDeps }: Infrastructure): Projec
 
 async function stopController(
   services: Service[],
-  drain: Replicas | undefined,
+  drain: ApiReplicas | undefined,
   leave: () => Promise<void>,
 ): Promise<void> {
   // At the same time: both give what is in hand ten seconds, and a controller that takes 20 s is ended (child.ts).

@@ -39,6 +39,8 @@ export interface Infrastructure {
   epoch: number;
   workerDeps: StartWorkerDeps;
   account: ComputeAccount;
+  /** Of the database. */
+  instanceId: string;
   /** The database belongs to this data directory. So files that it does not know can be removed. */
   knowsFiles: boolean;
   /** What the server keeps in an object store (`--state`); undefined if all is in the data directory. */
@@ -121,6 +123,7 @@ export async function openInfrastructure(
     workerDeps,
     account,
     close,
+    instanceId: instance.id,
     knowsFiles: instance.knowsFiles,
     state,
     leaving,

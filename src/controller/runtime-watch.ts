@@ -1,12 +1,11 @@
 /**
  * Recreates the runtime directory or its sockets if somebody removes them: the directory is in the temporary folder,
- * which systems clean. Open connections are not affected. Replicas that new connections cannot reach are replaced, as
+ * which systems clean. Open connections are not affected. ApiReplicas that new connections cannot reach are replaced, as
  * by `quern refresh`.
  */
 import { existsSync } from "node:fs";
 import type { Apis } from "../apis/apis.ts";
-import type { Replica } from "../apis/replicas/replica.ts";
-import type { Replicas } from "../apis/replicas/replicas.ts";
+import type { ApiReplicas, ServingReplica } from "../apis/serving/api-replicas.ts";
 import type { Log } from "../base/log.ts";
 import { every } from "../base/loop/pulse.ts";
 import type { Service } from "../base/service.ts";
@@ -19,7 +18,7 @@ const LISTENS_WITHIN_MS = 10_000;
 export interface RuntimeWatchDeps {
   log: Log;
   servers: readonly ControlServer[];
-  replicas: Replicas;
+  replicas: ApiReplicas;
   apis: Apis;
 }
 
@@ -77,6 +76,7 @@ export class RuntimeWatch implements Service {
       return group?.workers.some(
         (replica) =>
           replica.predictor_id === group.version.predictor_id &&
+          replica.address === undefined &&
           mustListen(replica) &&
           !existsSync(replica.identity.socket),
       );
@@ -85,6 +85,6 @@ export class RuntimeWatch implements Service {
 }
 
 /** One that a former controller started listens long before this one can tell whether it is ready. */
-function mustListen({ state, isUnknown, startedMs }: Replica): boolean {
+function mustListen({ state, isUnknown, startedMs }: ServingReplica): boolean {
   return state === "ready" || (isUnknown && performance.now() - startedMs > LISTENS_WITHIN_MS);
 }

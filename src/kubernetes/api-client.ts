@@ -71,14 +71,18 @@ export class ApiClient {
     return this.json<T>({ method: "PATCH", path, query, body: object, contentType });
   }
 
-  /** Removes an object and what belongs to it; it may be gone already. `uid`: only if it still is this one. */
-  async remove(path: string, uid?: string): Promise<void> {
+  /**
+   * Removes an object and what belongs to it; it may be gone already. `uid`: only if it still is this one. A pod has
+   * `graceSeconds` to end, instead of its own time.
+   */
+  async remove(path: string, uid?: string, graceSeconds?: number): Promise<void> {
     const preconditions = uid === undefined ? {} : { preconditions: { uid } };
     const body = {
       kind: "DeleteOptions",
       apiVersion: "v1",
       propagationPolicy: "Background",
       ...preconditions,
+      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
     };
     await this.json({ method: "DELETE", path, body }).catch((error: unknown) => {
       const isGone = error instanceof ApiError && (error.status === 404 || error.reason === "Conflict");

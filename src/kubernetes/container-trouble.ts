@@ -1,5 +1,5 @@
 /** Why a container of a pod does not run. Pure. */
-import type { ContainerEnd, ContainerStatus } from "./pod.ts";
+import type { ContainerEnd, ContainerStatus, Pod } from "./pod.ts";
 import type { PodTrouble } from "./pod-trouble.ts";
 
 /** What the kubelet's words for a waiting container mean. */
@@ -54,4 +54,16 @@ export function endTrouble(name: string, { exitCode, reason, message }: Containe
     detail: `container ${name} ${how}${message === undefined ? "" : `: ${message}`}`,
     cure: `read its log (\`kubectl logs POD -c ${name} --previous\`)`,
   };
+}
+
+/** Why a container of the pod was started again since the pod was seen as `before`; undefined if none was. */
+export function restartTrouble(before: Pod, now: Pod): PodTrouble | undefined {
+  const counts = new Map(
+    before.status?.containerStatuses?.map(({ name, restartCount }) => [name, restartCount]),
+  );
+  for (const { name, restartCount, lastState } of now.status?.containerStatuses ?? []) {
+    const end = lastState?.terminated;
+    if (end !== undefined && restartCount > (counts.get(name) ?? restartCount)) return endTrouble(name, end);
+  }
+  return undefined;
 }

@@ -17,7 +17,8 @@ export function readKubeconfig(
   file: string,
   readText: (path: string) => string,
 ): ClusterAccess {
-  const config = asFields(parse(text), `${file} is not a kubeconfig`);
+  // A pretty error would show the line, which may have a token.
+  const config = asFields(parse(text, { prettyErrors: false }), `${file} is not a kubeconfig`);
   const name = textOf(config["current-context"]);
   if (name === undefined)
     throw new Error(`${file} has no current-context: choose one with \`kubectl config use-context NAME\``);

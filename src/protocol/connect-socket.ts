@@ -4,6 +4,7 @@
  */
 import { createConnection, type NetConnectOpts, type Socket } from "node:net";
 import { type ConnectionOptions, connect, createSecureContext, type SecureContext } from "node:tls";
+import type { ReplicaRoute } from "../contracts/routes.ts";
 import { asProtocolError } from "./frame-rules.ts";
 import type { FrameReader } from "./frames.ts";
 import { HANDSHAKE_MS } from "./handshake.ts";
@@ -26,6 +27,13 @@ const CONTEXTS_MAX = 8;
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 const contexts = new Map<string, SecureContext>();
+
+/** The address in a route: a Unix socket of this machine, or a worker in a pod. */
+export function workerAddress({ socket, address }: Pick<ReplicaRoute, "socket" | "address">): WorkerAddress {
+  if (address === undefined) return { path: socket };
+  const { host, port, server_name: serverName, ca } = address;
+  return { host, port, serverName, tls: { ca } };
+}
 
 /** Bytes that are not frames end the socket. Throws for TCP to another machine, because it is not encrypted. */
 export function connectSocket(address: WorkerAddress, reader: FrameReader): Socket {

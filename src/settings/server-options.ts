@@ -31,6 +31,7 @@ export function readServerOptions(texts: SettingTexts): ServerOptions {
   const options = values as unknown as Values;
   checkKept(options);
   checkState(options);
+  checkEngine(options);
   return { ...options, tls: tlsOf(options), jwt: jwtOf(options), sigv4: sigv4Of(options) };
 }
 
@@ -61,6 +62,19 @@ function checkState({ state, database }: Values): void {
   throw new Error(
     "--state needs --database postgres://…: SQLite keeps its database in the data directory, which --state makes a cache; give a PostgreSQL database too, or leave --state out and use `quern backup`",
   );
+}
+
+/** Pods go on while a controller is gone, and another one goes on with them: what it knows must not be on its disk. */
+function checkEngine({ engine, database, workerImage }: Values): void {
+  if (engine === "local") return;
+  if (database === undefined)
+    throw new Error(
+      "--engine kubernetes needs --database postgres://…: SQLite keeps its database on one machine's disk, and is lost with it while the pods go on; give a PostgreSQL database, or use --engine local",
+    );
+  if (workerImage === undefined)
+    throw new Error(
+      "--engine kubernetes needs --worker-image: the image of workers' pods, which deploy/worker.Dockerfile makes",
+    );
 }
 
 function tlsOf({ tlsCert: cert, tlsKey: key }: Values): ServerOptions["tls"] {

@@ -1,6 +1,7 @@
 /** The table of the server's settings. A row gives an option of `quern up`, its variable and its default. */
 import { PREDICTION_BYTES_LIMIT_DEFAULT } from "../contracts/limits/predictions.ts";
 import { AUTHORIZATION_SETTINGS } from "./authorization-settings.ts";
+import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
 import { JOB_SETTINGS } from "./job-settings.ts";
 import {
   address,
@@ -146,6 +147,7 @@ export const SERVER_SETTINGS = {
     parse: optional(file),
   },
   ...AUTHORIZATION_SETTINGS,
+  ...CLUSTER_SETTINGS,
   gateways: {
     env: "QUERN_GATEWAYS",
     option: "--gateways <number>",

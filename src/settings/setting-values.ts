@@ -132,6 +132,13 @@ export function publicUrl(text: string): string {
   return new URL(text).href.replace(/\/+$/, "");
 }
 
+/** Reads the URL of a TLS listener: no path, and no slash at its end. */
+export function podUrl(text: string): string {
+  if (!/^https:\/\/[^/?#@\s]+$/.test(text) || !URL.canParse(text))
+    throw new Error("must be a URL such as https://quern.ml.svc:8423");
+  return text;
+}
+
 /** Checks a file of credentials for AWS signatures by reading it once. */
 export function credentials(text: string): string {
   try {

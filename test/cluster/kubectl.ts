@@ -5,6 +5,9 @@ import { join } from "node:path";
 /** The directory of the cluster (scripts/cluster.mjs). */
 export const RUN = process.env.QUERN_TEST_CLUSTER!;
 
+/** Of the control plane, as pods reach it. */
+export const ADDRESS = "10.250.0.1";
+
 /** Runs kubectl; resolves to what it printed. Throws with its error. */
 export function kubectl(args: readonly string[], input?: string | object): string {
   return execFileSync("kubectl", ["--kubeconfig", join(RUN, "admin.kubeconfig"), ...args], {

@@ -1,12 +1,9 @@
 /** The same pod with PostgreSQL as its database, which a Secret names. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Postgres, psql } from "../harness/postgres.ts";
-import { apply } from "./kubectl.ts";
+import { ADDRESS, apply } from "./kubectl.ts";
 import { Pod } from "./pod.ts";
 import { deploySquares, expectExact, jobInTheMiddle } from "./squares.ts";
-
-/** Of the control plane. Pods reach it there. */
-const ADDRESS = "10.250.0.1";
 
 const pod = new Pod("ml-postgres");
 let postgres: Postgres;

@@ -24,6 +24,8 @@ export interface DeployDeps extends PredictorCheckOptions {
   dataDir: string;
   /** How many GPUs this machine has. */
   gpus: number;
+  /** Where replicas of real-time APIs run. */
+  engine: "local" | "kubernetes";
   projects: ProjectSweep;
 }
 
@@ -138,7 +140,7 @@ async function errorsOf(
   const errors: FieldError[] = [];
   for (const { api, deployed, files } of candidates) {
     const { config } = api;
-    errors.push(...deploymentErrors(api, { deployed, after, gpus: deps.gpus }));
+    errors.push(...deploymentErrors(api, { deployed, after, gpus: deps.gpus, engine: deps.engine }));
     if (config.kind !== "TrafficSplitter")
       errors.push(...(await predictors.errorsOf(api, config, files.directory)));
   }

@@ -11,15 +11,44 @@ export interface Surroundings {
   after: readonly ParsedApi["config"][];
   /** How many GPUs this machine has. */
   gpus: number;
+  /** Where replicas of real-time APIs run. */
+  engine: "local" | "kubernetes";
 }
 
-export function deploymentErrors(api: ParsedApi, { deployed, after, gpus }: Surroundings): FieldError[] {
+export function deploymentErrors(
+  api: ParsedApi,
+  { deployed, after, gpus, engine }: Surroundings,
+): FieldError[] {
   return [
     ...kindErrors(api, deployed),
     ...addressErrors(api, after),
     ...splitterErrors(api, after),
-    ...gpuErrors(api, gpus),
+    ...(runsInPods(api, engine) ? podErrors(api) : gpuErrors(api, gpus)),
   ];
+}
+
+/** Jobs run beside the server, also where replicas run in pods. */
+function runsInPods({ config }: ParsedApi, engine: Surroundings["engine"]): boolean {
+  return engine === "kubernetes" && config.kind === "RealtimeAPI";
+}
+
+/** What workers in pods do not do, and what to do instead. */
+const NOT_IN_PODS = {
+  python: "the worker's image decides which Python runs: leave it out, and build the image with that Python",
+  max_requests: "a worker in a pod is not replaced by its use: leave it out",
+  max_age: "a worker in a pod is not replaced by its age: leave it out, and run `quern refresh` regularly",
+} as const;
+
+function podErrors({ config, positionOf }: ParsedApi): FieldError[] {
+  if (config.kind === "TrafficSplitter") return [];
+  const { predictor, name } = config;
+  const keys = Object.keys(NOT_IN_PODS) as (keyof typeof NOT_IN_PODS)[];
+  return keys
+    .filter((key) => predictor[key] !== undefined)
+    .map((key) => {
+      const detail = `${name}: predictor.${key}: is not there yet with --engine kubernetes: ${NOT_IN_PODS[key]}`;
+      return { pointer: positionOf(["predictor", key]), detail };
+    });
 }
 
 function kindErrors(

@@ -147,6 +147,29 @@ export async function readVersion(
   }
 }
 
+/** The APIs that have or had a version with these files. */
+export async function apisOfProject(db: Database, projectId: string): Promise<string[]> {
+  const sql = "SELECT DISTINCT name FROM api_versions WHERE project_id = ?";
+  return (await db.all<{ name: string }>(sql, [projectId])).map(({ name }) => name);
+}
+
+/**
+ * A version by its predictor's id. A refresh changes only what follows the `~`, so that a version is also found by an id
+ * from before it.
+ */
+export async function versionOfPredictor(
+  db: Database,
+  name: string,
+  predictorId: string,
+): Promise<ApiVersion | undefined> {
+  const content = predictorId.replace(/~.*$/, "");
+  const sql = `SELECT * FROM api_versions WHERE name = ? AND (predictor_id = ? OR predictor_id LIKE ?)
+    ORDER BY deployed_time DESC LIMIT 1`;
+  const row = await first<VersionRow>(db, sql, [name, content, `${content}~%`]);
+  const version = row === undefined ? undefined : toVersion(row);
+  return version !== undefined && hasPredictor(version) ? version : undefined;
+}
+
 function versionRow(db: Database, name: string, apiId: string): Promise<VersionRow | undefined> {
   return first(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [name, apiId]);
 }

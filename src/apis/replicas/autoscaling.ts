@@ -5,8 +5,8 @@
 import { contain } from "../../base/boundary.ts";
 import { every } from "../../base/loop/pulse.ts";
 import type { Service } from "../../base/service.ts";
+import type { ApiReplicas } from "../serving/api-replicas.ts";
 import { decideReplicas, type Recommendation, type Sample } from "./autoscaler.ts";
-import type { Replicas } from "./replicas.ts";
 import { scalingRules } from "./scaling-rules.ts";
 
 const SAMPLE_EVERY_MS = 1_000;
@@ -27,13 +27,13 @@ interface Tracked {
 }
 
 export class Autoscaling implements Service {
-  private readonly replicas: Replicas;
+  private readonly replicas: ApiReplicas;
   private readonly reports = new Map<string, { atMs: number; inFlight: ReadonlyMap<string, number> }>();
   private readonly tracked = new Map<string, Tracked>();
   private end = () => {};
   private everyMs = 0;
 
-  constructor(replicas: Replicas) {
+  constructor(replicas: ApiReplicas) {
     this.replicas = replicas;
   }
 

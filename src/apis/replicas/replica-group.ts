@@ -1,5 +1,7 @@
 /** The workers of one real-time API: how many are wanted, which exist, and why some are missing. */
+
 import type { ApiVersion } from "../records/api-rows.ts";
+import type { FailureKind } from "../serving/api-replicas.ts";
 import { type Fleet, splitByAge, wantedBefore } from "./plan-rollout.ts";
 import type { Replica } from "./replica.ts";
 import type { ReplicaPlaces } from "./replica-places.ts";
@@ -9,9 +11,6 @@ import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts"
 export const HEALTHY_AFTER_MS = 10_000;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 60_000;
-
-/** What failed: the installation, `startup_timeout`, the memory, `__init__`, the process, or something else. */
-export type FailureKind = "requirements" | "timeout" | "memory" | "init" | "death" | "other";
 
 export class ReplicaGroup {
   readonly version: ApiVersion;

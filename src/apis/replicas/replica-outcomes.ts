@@ -1,4 +1,5 @@
 /** What follows if a replica becomes ready, cannot be set up, or ends: for its group, for the log, for the routes. */
+
 import { contain, inBackground } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
@@ -6,9 +7,10 @@ import { START_TIMEOUT } from "../../engine/lifetime.ts";
 import { describeExit, TEMPORARY_FAILURE } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
+import type { FailureKind, ReplicasOwner } from "../serving/api-replicas.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica, ReplicaEvents } from "./replica.ts";
-import { type FailureKind, HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";
+import { HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaGroups } from "./replica-groups.ts";
 
 /** So many deaths in a row are no coincidence. */
@@ -21,14 +23,6 @@ export interface ReplicaOutcomesDeps {
   apiLog: (name: string, line: string) => void;
   /** Records that a replica that served ended unexpectedly, and how. */
   noteEnd: (name: string, how: string) => Promise<void>;
-}
-
-/** Receives the events of replicas. */
-export interface ReplicasOwner {
-  /** The set of serving replicas has changed. */
-  replicasChanged(): void;
-  /** A worker of a deleted API is gone. */
-  deletedGone(name: string): void;
 }
 
 const NO_OWNER: ReplicasOwner = { replicasChanged() {}, deletedGone() {} };

@@ -6,12 +6,13 @@
 import { setTimeout as schedule } from "node:timers";
 import type { Service } from "../../base/service.ts";
 import type { WorkerRecord } from "../../database/worker-rows.ts";
+import type { ReplicasOwner } from "../serving/api-replicas.ts";
 import { Adoption, type AdoptionDeps } from "./adoption.ts";
 import { ReconcileLoop } from "./reconcile-loop.ts";
 import type { ReplicaGroup } from "./replica-group.ts";
 import { ReplicaGroups, type ReplicaGroupsDeps } from "./replica-groups.ts";
 import { ReplicaLifecycle, type ReplicaLifecycleDeps } from "./replica-lifecycle.ts";
-import { ReplicaOutcomes, type ReplicaOutcomesDeps, type ReplicasOwner } from "./replica-outcomes.ts";
+import { ReplicaOutcomes, type ReplicaOutcomesDeps } from "./replica-outcomes.ts";
 import { Rollouts, type RolloutsDeps } from "./rollouts.ts";
 import { finishMsOf } from "./start-worker.ts";
 

@@ -26,6 +26,8 @@ export const LOG_EVENTS = {
   replica_not_set_up: "`__init__` failed; tried again after `retry_in_ms`",
   replica_broke_protocol: "a replica sent what no replica sends, and is replaced",
   replica_socket_removed: "somebody removed the socket of a replica, which is replaced",
+  cluster_failed: "the cluster's API server did not answer, or refused something; tried again",
+  api_objects_removed: "the objects of an API that is not deployed any more were removed from the cluster",
   reconcile_failed: "replicas could not be brought to what is deployed; tried again",
   routes_not_published: "gateways do not know the newest deployment yet; tried again",
   route_not_published: "a route cannot be written so that gateways can read it",

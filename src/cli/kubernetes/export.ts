@@ -10,6 +10,8 @@ export interface KubernetesOptions {
   cpus: string;
   memory: string;
   databaseSecret?: string;
+  engine?: string;
+  workerImage?: string;
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -30,11 +32,23 @@ export function podChoice(options: KubernetesOptions): PodChoice {
   if (!LABEL.test(namespace)) throw wrong("--namespace", namespace, "lower-case letters, digits and -");
   if (!/^[^\s]+$/.test(image)) throw wrong("--image", image, "a name such as registry.example/quern:1");
   mebibytes("--storage", storage);
+  const { engine = "local", workerImage } = options;
+  if (engine !== "local" && engine !== "kubernetes") throw wrong("--engine", engine, "local or kubernetes");
+  if (engine === "kubernetes" && databaseSecret === undefined)
+    throw new CliError("--engine kubernetes needs --database-secret: SQLite stays on one volume", EXIT.usage);
   if (databaseSecret !== undefined && !SUBDOMAIN.test(databaseSecret))
     throw wrong("--database-secret", databaseSecret, "the name of a Secret");
   const cpus = Number(options.cpus);
   if (!(cpus >= 0.1 && cpus <= 1024)) throw wrong("--cpus", options.cpus, "a number from 0.1 to 1024");
-  return { namespace, image, storage, cpus, memoryMi: mebibytes("--memory", options.memory), databaseSecret };
+  return {
+    namespace,
+    image,
+    storage,
+    cpus,
+    memoryMi: mebibytes("--memory", options.memory),
+    databaseSecret,
+    workerImage: engine === "kubernetes" ? workerImage : undefined,
+  };
 }
 
 function mebibytes(option: string, text: string): number {

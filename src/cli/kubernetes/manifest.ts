@@ -1,4 +1,8 @@
-/** The objects that run Quern as one pod of Kubernetes: all in one namespace, none of them with any right. */
+/**
+ * The objects that run Quern as one pod of Kubernetes: all in one namespace. None of them has any right, unless real-time
+ * APIs run in pods of their own (server-role.ts).
+ */
+import { bindingOf, roleOf } from "./server-role.ts";
 
 export interface PodChoice {
   namespace: string;
@@ -11,10 +15,13 @@ export interface PodChoice {
   memoryMi: number;
   /** Name of a Secret whose key `url` is the URL of a PostgreSQL database; undefined for SQLite. */
   databaseSecret: string | undefined;
+  /** Image of the pods of real-time APIs; undefined if these run inside the server's pod. */
+  workerImage: string | undefined;
 }
 
 export const NAME = "quern";
 const PORT = 8420;
+const PODS_PORT = 8423;
 /** The user `node` of Node's images. */
 const USER = 1000;
 const VOLUME = "/var/lib/quern";
@@ -35,19 +42,25 @@ export function manifest(choice: PodChoice): readonly object[] {
   const metadata = { name: NAME, namespace: choice.namespace, labels: LABELS };
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata, automountServiceAccountToken: false },
-    networkPolicy(metadata),
+    ...(choice.workerImage === undefined ? [] : [roleOf(metadata), bindingOf(metadata)]),
+    networkPolicy(metadata, choice),
     {
       apiVersion: "v1",
       kind: "Service",
       metadata,
-      spec: { selector: LABELS, ports: [{ name: "http", port: PORT, targetPort: "http" }] },
+      spec: {
+        selector: LABELS,
+        ports: portsOf(choice).map(([name, port]) => ({ name, port, targetPort: name })),
+        // A pod's project is needed before the server is ready for requests.
+        ...(choice.workerImage === undefined ? {} : { publishNotReadyAddresses: true }),
+      },
     },
     statefulSet(metadata, choice),
   ];
 }
 
 /** Pods of the same namespace may call the server. What predictors call stays open: models, packages, services. */
-function networkPolicy(metadata: object) {
+function networkPolicy(metadata: object, choice: PodChoice) {
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
@@ -55,9 +68,14 @@ function networkPolicy(metadata: object) {
     spec: {
       podSelector: { matchLabels: LABELS },
       policyTypes: ["Ingress"],
-      ingress: [{ from: [{ podSelector: {} }], ports: [{ port: "http" }] }],
+      ingress: [{ from: [{ podSelector: {} }], ports: portsOf(choice).map(([port]) => ({ port })) }],
     },
   };
+}
+
+/** The names and numbers of the server's ports: `pods` is where workers' pods fetch their project. */
+function portsOf({ workerImage }: PodChoice): readonly [string, number][] {
+  return [["http", PORT], ...(workerImage === undefined ? [] : [["pods", PODS_PORT] as [string, number]])];
 }
 
 /** Of a StatefulSet there is never a second pod with the same volume, not even during an update. */
@@ -84,7 +102,7 @@ function statefulSet(metadata: object, choice: PodChoice) {
 function podSpec(choice: PodChoice) {
   return {
     serviceAccountName: NAME,
-    automountServiceAccountToken: false,
+    automountServiceAccountToken: choice.workerImage !== undefined,
     enableServiceLinks: false,
     terminationGracePeriodSeconds: LEAVE_SECONDS + DRAIN_SECONDS + SPARE_SECONDS,
     securityContext: {
@@ -118,7 +136,7 @@ function server(choice: PodChoice) {
     name: NAME,
     // A volume on another node looks like a copy, whose jobs would pause.
     args: ["up", "--continue-jobs"],
-    ports: [{ name: "http", containerPort: PORT }],
+    ports: portsOf(choice).map(([name, containerPort]) => ({ name, containerPort })),
     startupProbe: { ...probe("livez"), periodSeconds: 2, failureThreshold: 300 },
     livenessProbe: { ...probe("livez"), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
     readinessProbe: { ...probe("readyz"), periodSeconds: 2, timeoutSeconds: 2 },
@@ -149,7 +167,7 @@ function probe(path: string) {
   return { httpGet: { path: `/-/${path}`, port: "http" } };
 }
 
-function environment({ cpus, memoryMi, databaseSecret }: PodChoice): readonly object[] {
+function environment({ cpus, memoryMi, databaseSecret, workerImage }: PodChoice): readonly object[] {
   const variables = [
     { name: "QUERN_LISTEN", value: `0.0.0.0:${PORT}` },
     // Below the volume's root, which belongs to root and may hold `lost+found`.
@@ -157,6 +175,12 @@ function environment({ cpus, memoryMi, databaseSecret }: PodChoice): readonly ob
     { name: "QUERN_CPUS", value: String(cpus) },
     { name: "QUERN_MEMORY", value: `${memoryMi}Mi` },
     { name: "HOME", value: "/tmp" },
+    ...(workerImage === undefined
+      ? []
+      : [
+          { name: "QUERN_ENGINE", value: "kubernetes" },
+          { name: "QUERN_WORKER_IMAGE", value: workerImage },
+        ]),
   ];
   if (databaseSecret === undefined) return variables;
   const secretKeyRef = { name: databaseSecret, key: "url" };

@@ -1,9 +1,9 @@
 /** Gathers what an explanation of an API needs: its replicas, its requests, its jobs. It changes nothing. */
 import type { ApiState } from "../../apis/api-state.ts";
 import { type ApiVersion, isSplitter } from "../../apis/records/api-rows.ts";
-import type { ReplicaGroup } from "../../apis/replicas/replica-group.ts";
 import { scalingRules } from "../../apis/replicas/scaling-rules.ts";
 import { computeOf, lifetimeOf, timeoutMsOf } from "../../apis/replicas/start-worker.ts";
+import type { ServedApi } from "../../apis/serving/api-replicas.ts";
 import { wallMs } from "../../base/clock.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "../../explain/api/api-facts.ts";
@@ -62,7 +62,7 @@ async function unreadable({ apis }: ExplainDeps, name: string): Promise<string |
   return version instanceof Error ? version.message : undefined;
 }
 
-export function rolloutFacts(deps: ExplainDeps, group: ReplicaGroup): RolloutFacts {
+export function rolloutFacts(deps: ExplainDeps, group: ServedApi): RolloutFacts {
   const { version, failure, failureKind, workers, perReplica } = group;
   const { name, predictor_id } = version;
   const { min, max, target } = scalingRules(version.config);

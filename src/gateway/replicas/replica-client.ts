@@ -9,6 +9,7 @@
 import { contain, reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { ReplicaRoute } from "../../contracts/routes.ts";
+import { workerAddress } from "../../protocol/connect-socket.ts";
 import { readDeliveryNote, runsForMs } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
@@ -58,6 +59,8 @@ export class ReplicaClient {
   private connection: WorkerConnection | undefined;
   private isClosed = false;
   private busyUntilMs = 0;
+  /** Since when its present call may run, for a replica without a note: since its last answer, or its first request. */
+  private callSinceMs = 0;
 
   constructor(route: ReplicaRoute, parallel: number, events: ReplicaClientEvents) {
     this.route = route;
@@ -88,11 +91,13 @@ export class ReplicaClient {
 
   /** How long the call of user code that runs there has run, for a replica that runs one at a time; 0 if none runs. */
   get runsForMs(): number {
+    if (this.route.address !== undefined) return this.load === 0 ? 0 : performance.now() - this.callSinceMs;
     return runsForMs(readDeliveryNote(this.route.note));
   }
 
   /** `wishes` says what the replica takes beside the payload. */
   send(prediction: PredictionRequest, wishes: Wishes): void {
+    if (this.route.address !== undefined && this.load === 0) this.callSinceMs = performance.now();
     const meta = prediction.head?.metaFor(wishes);
     const id = this.sent.add(prediction);
     const { requestId, body } = prediction;
@@ -131,7 +136,7 @@ export class ReplicaClient {
     };
     while (!this.isClosed && this.connection === undefined) {
       const hello = { role: "gateway", token: this.route.token, epoch: 0 } as const;
-      this.connection = await WorkerConnection.open({ path: this.route.socket }, hello, events).catch(
+      this.connection = await WorkerConnection.open(workerAddress(this.route), hello, events).catch(
         () => undefined,
       );
       if (this.connection === undefined) await delay(RECONNECT_MS);
@@ -143,6 +148,7 @@ export class ReplicaClient {
   /** An exception ends the connection. A fault in one request fails that request only. */
   private onMessage(type: number, id: number, body: Buffer): void {
     if (type === MESSAGE.CHUNK) return this.streamForChunk(id)?.write(body);
+    if (this.route.address !== undefined) this.callSinceMs = performance.now();
     if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
     const prediction = this.sent.replied(type, id);
     if (prediction === undefined) return;
@@ -229,6 +235,7 @@ export class ReplicaClient {
    * as started.
    */
   private begunUpTo(ours: number | undefined): number {
+    if (this.route.address !== undefined) return Number.POSITIVE_INFINITY;
     const note = readDeliveryNote(this.route.note);
     if (note?.connection === 0) return 0;
     return note !== undefined && note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;

@@ -32,8 +32,8 @@ const after = (...apis: ParsedApi[]) => apis.map(({ config }) => config);
 type Case = [string, ParsedApi, Partial<Surroundings>, [pointer: string, detail: string][]];
 
 function errorsOf(api: ParsedApi, around: Partial<Surroundings>) {
-  const { deployed, after: others = after(api), gpus = 0 } = around;
-  return deploymentErrors(api, { deployed, after: others, gpus });
+  const { deployed, after: others = after(api), gpus = 0, engine = "local" } = around;
+  return deploymentErrors(api, { deployed, after: others, gpus, engine });
 }
 
 const CASES: Case[] = [
@@ -98,6 +98,32 @@ const CASES: Case[] = [
     "a splitter with a GPU, which another rule refuses",
     splitterWithGpu(),
     { after: after(realtime("a")) },
+    [],
+  ],
+  ["an API whose GPUs the cluster has", realtime("a", onGpus(8)), { engine: "kubernetes" }, []],
+  [
+    "an API with what workers in pods do not do",
+    realtime("a", { predictor: { ...predictor, python: "3.11", max_requests: 5, max_age: "1h" } }),
+    { engine: "kubernetes" },
+    [
+      [
+        "predictor/python",
+        "a: predictor.python: is not there yet with --engine kubernetes: the worker's image decides which Python runs: leave it out, and build the image with that Python",
+      ],
+      [
+        "predictor/max_requests",
+        "a: predictor.max_requests: is not there yet with --engine kubernetes: a worker in a pod is not replaced by its use: leave it out",
+      ],
+      [
+        "predictor/max_age",
+        "a: predictor.max_age: is not there yet with --engine kubernetes: a worker in a pod is not replaced by its age: leave it out, and run `quern refresh` regularly",
+      ],
+    ],
+  ],
+  [
+    "a job's workers, which run beside the server",
+    batch("a", { predictor: { ...predictor, max_requests: 5 } }),
+    { engine: "kubernetes" },
     [],
   ],
   ["an API with as many GPUs as the machine has", realtime("a", onGpus(2)), { gpus: 2 }, []],

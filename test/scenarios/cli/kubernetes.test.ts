@@ -47,6 +47,42 @@ describe("quern export kubernetes", () => {
   });
 });
 
+describe("with real-time APIs in pods of their own", () => {
+  const objects = manifest(
+    podChoice({
+      ...OPTIONS,
+      databaseSecret: "postgres",
+      engine: "kubernetes",
+      workerImage: "quern-worker:1",
+    }),
+  ) as { kind: string; [field: string]: unknown }[];
+  const of = (kind: string) => objects.find((object) => object.kind === kind)!;
+
+  it("gives the server rights in its namespace, and nothing cluster-wide", () => {
+    expect(objects.map(({ kind }) => kind)).toEqual([
+      ...["ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Service", "StatefulSet"],
+    ]);
+    expect(of("RoleBinding")).toMatchObject({ roleRef: { kind: "Role", name: "quern" } });
+    const { rules } = of("Role") as unknown as { rules: { resources: string[]; verbs: string[] }[] };
+    expect(rules.flatMap(({ verbs }) => verbs)).not.toContain("*");
+    expect(rules.flatMap(({ resources }) => resources)).toEqual([
+      ...["deployments", "poddisruptionbudgets", "networkpolicies", "secrets", "pods", "pods/log"],
+    ]);
+  });
+
+  it("lets pods fetch their project, before the server is ready too", () => {
+    expect(of("Service")).toMatchObject({
+      spec: { publishNotReadyAddresses: true, ports: [{ name: "http" }, { name: "pods", port: 8423 }] },
+    });
+    expect(of("NetworkPolicy")).toMatchObject({
+      spec: { ingress: [{ ports: [{ port: "http" }, { port: "pods" }] }] },
+    });
+    expect(of("StatefulSet")).toMatchObject({
+      spec: { template: { spec: { automountServiceAccountToken: true } } },
+    });
+  });
+});
+
 describe("the pod", () => {
   const [account, , , set] = manifest(podChoice({ ...OPTIONS, databaseSecret: "postgres" }));
 

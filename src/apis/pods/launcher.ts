@@ -1,0 +1,90 @@
+/** What a pod's launcher tells about its worker, over HTTP (docs/pods.md#health). */
+import { request } from "node:http";
+import { delay } from "../../base/clock.ts";
+import {
+  LAST_EXIT_POLL_MS,
+  LAST_EXIT_WAIT_MS,
+  LAUNCHER_RESPONSE_BYTES_MAX,
+  LAUNCHER_SILENT_MAX_MS,
+} from "../../contracts/limits/kubernetes/pods.ts";
+
+/** How the last process of a worker ended. */
+export interface LastExit {
+  code?: number;
+  signal?: string;
+  out_of_memory?: boolean;
+  with_container?: boolean;
+  peak_memory_bytes?: number;
+  last_lines?: string[];
+}
+
+export interface LauncherFacts {
+  state: string;
+  starts: number;
+  /** The worker's process; null between two of them. */
+  pid: number | null;
+  last_exit: LastExit | null;
+}
+
+/** The launcher's state and its reason; undefined if it does not answer. */
+export async function launcherState(host: string, port: number): Promise<string | undefined> {
+  const text = await get({ host, port, path: "/readyz" }).catch(() => undefined);
+  return text?.trim();
+}
+
+/** Undefined if it does not answer, or with something else. */
+export async function launcherFacts(
+  host: string,
+  port: number,
+  token: string,
+): Promise<LauncherFacts | undefined> {
+  try {
+    const facts = JSON.parse(await get({ host, port, path: "/worker", token })) as LauncherFacts;
+    return typeof facts?.starts === "number" ? facts : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * How the worker's process `pid` ended. The launcher needs a moment to notice, and a container that ended with its
+ * worker begins again. Undefined if it does not answer in time: then the pod is gone, and the cluster says why.
+ */
+export async function lastExitOf(
+  pid: number,
+  { host, port, token }: { host: string; port: number; token: string },
+): Promise<LastExit | undefined> {
+  const endMs = performance.now() + LAST_EXIT_WAIT_MS;
+  do {
+    const facts = await launcherFacts(host, port, token);
+    if (facts !== undefined && facts.pid !== pid) return facts.last_exit ?? undefined;
+    await delay(LAST_EXIT_POLL_MS);
+  } while (performance.now() < endMs);
+  return undefined;
+}
+
+function get({
+  token,
+  ...where
+}: {
+  host: string;
+  port: number;
+  path: string;
+  token?: string;
+}): Promise<string> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return new Promise((resolve, reject) => {
+    const sent = request({ ...where, headers, agent: false }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (part: string) => {
+        text += part;
+        if (text.length > LAUNCHER_RESPONSE_BYTES_MAX) sent.destroy(new Error("the response is too long"));
+      });
+      response.on("end", () => resolve(text)).on("error", reject);
+    });
+    const timer = setTimeout(() => sent.destroy(new Error("no response")), LAUNCHER_SILENT_MAX_MS);
+    sent.on("error", reject).on("close", () => clearTimeout(timer));
+    sent.end();
+  });
+}

@@ -1,0 +1,57 @@
+/** The pods of an API's version, as its objects describe them. Pure. */
+import type { WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
+import type { ApiVersion } from "../records/api-rows.ts";
+import { computeOf, finishMsOf } from "../replicas/start-worker.ts";
+
+/** What all workers of this server have in common. */
+export interface PodSettings {
+  namespace: string;
+  /** The image of workers that name none. */
+  image: string;
+  /** Where pods reach this server, without a slash at its end. */
+  url: string;
+}
+
+/** A pod stays for so long after it was asked to end; longer streams are cut off. */
+const GRACE_SECONDS_MAX = 15 * 60;
+
+/** `replicas`: as an API counts them. Each process of a replica is a pod. */
+export function workerPodsOf(version: ApiVersion, replicas: number, settings: PodSettings): WorkerPods {
+  const { name, predictor_id, project_id, config } = version;
+  const { predictor, update_strategy } = config;
+  const { cpuMillis, memoryBytes, gpus } = computeOf(version);
+  const graceSeconds = Math.min(GRACE_SECONDS_MAX, Math.ceil(finishMsOf(version) / 1_000));
+  return {
+    api: name,
+    predictorId: predictor_id,
+    namespace: settings.namespace,
+    image: settings.image,
+    replicas: replicas * predictor.processes_per_replica,
+    ...rolloutOf(update_strategy),
+    graceSeconds,
+    cpuMillis,
+    memoryBytes: memoryBytes === 0 ? undefined : memoryBytes,
+    gpus,
+    env: predictor.env,
+    pythonPath: predictor.python_path,
+    projectUrl: `${settings.url}/-/projects/${project_id}`,
+    nodeSelector: undefined,
+    tolerations: [],
+    serviceAccount: undefined,
+    secrets: [],
+  };
+}
+
+/** As on one machine, but old pods go only once new ones serve, unless the configuration says so. */
+function rolloutOf(
+  strategy: ApiVersion["config"]["update_strategy"],
+): Pick<WorkerPods, "surge" | "unavailable"> {
+  const surge = strategy?.max_surge ?? "25%";
+  const unavailable = strategy?.max_unavailable ?? 0;
+  // Kubernetes refuses a rollout that may neither add nor take away.
+  return { surge: isNone(surge) && isNone(unavailable) ? 1 : surge, unavailable };
+}
+
+function isNone(setting: number | string): boolean {
+  return setting === 0 || setting === "0%";
+}

@@ -1,0 +1,85 @@
+/** Builds what serves real-time APIs as pods of a cluster (`--engine kubernetes`). */
+import { join } from "node:path";
+import { WorkerAuthority } from "../apis/pods/authority.ts";
+import { PodReplicas } from "../apis/pods/pod-replicas.ts";
+import { ProjectServer } from "../apis/pods/project-server.ts";
+import { workerPodsOf } from "../apis/pods/worker-pods-of.ts";
+import { projectArchive } from "../apis/projects/project-archive.ts";
+import { apisOfProject, hasPredictor, readDeployed, versionOfPredictor } from "../apis/records/api-rows.ts";
+import { initOf, lifetimeOf } from "../apis/replicas/start-worker.ts";
+import { wallMs } from "../base/clock.ts";
+import { CannotStart } from "../contracts/cannot-start.ts";
+import { apiLogDirectory } from "../contracts/data-layout.ts";
+import { ApiClient } from "../kubernetes/api-client.ts";
+import type { ClusterAccess } from "../kubernetes/cluster-access.ts";
+import { podAccess } from "../kubernetes/cluster-access.ts";
+import { findAccess } from "../kubernetes/find-access.ts";
+import { appendLogLine } from "../observe/log-files.ts";
+import { noteReplicaEnd } from "../series/change-rows.ts";
+import { kubeconfigFile } from "../settings/environment.ts";
+import type { ControllerOptions, Infrastructure } from "./infrastructure.ts";
+
+/** The Service of `quern export kubernetes`. */
+const SERVICE = "quern";
+/** The label of the server's pods. */
+const SERVER = { "app.kubernetes.io/name": "quern" };
+const POSTGRES_PORT = 5432;
+
+export function buildPodReplicas(infrastructure: Infrastructure): PodReplicas {
+  const { options, log, epoch, workerDeps, instanceId } = infrastructure;
+  const { db, dataDir } = workerDeps;
+  const access = accessOf(options);
+  const client = new ApiClient(access);
+  const namespace = options.podNamespace ?? access.namespace;
+  const url = options.podUrl ?? `https://${SERVICE}.${namespace}.svc:${options.podListen.port}`;
+  const authority = new WorkerAuthority({ client, namespace, instanceId });
+  const projects = new ProjectServer({
+    listen: options.podListen,
+    certificate: () =>
+      authority.serverCertificate(new URL(url).hostname.replace(/^\[|\]$/g, ""), new Date(wallMs())),
+    apisOf: (id) => apisOfProject(db, id),
+    isTokenOf: (apis, token) => authority.isTokenOf(apis, token),
+    archive: async (id) => ((await workerDeps.projects.fetch(id)) ? projectArchive(dataDir, id) : undefined),
+    onFailure: (err) => log.error({ event: "cluster_failed", err }, "a pod did not get its project"),
+  });
+  const settings = { namespace, image: options.workerImage!, url };
+  const logOf = (name: string, writer: string) => join(apiLogDirectory(dataDir, name), `${writer}.log`);
+  return new PodReplicas({
+    ...{ client, namespace, log, epoch, authority, projects, lifetimeOf },
+    versions: async () => {
+      const { versions, unreadable } = await readDeployed(db);
+      return { versions: versions.filter(hasPredictor), unreadable: unreadable.map(({ name }) => name) };
+    },
+    podsOf: (version, replicas) => workerPodsOf(version, replicas, settings),
+    network: { namespace, server: isPod(options) ? SERVER : undefined, databasePort: portOf(options) },
+    initOf: async (name, predictorId) => {
+      const version = await versionOfPredictor(db, name, predictorId);
+      return version === undefined ? undefined : initOf(dataDir, version);
+    },
+    apiLog: (name, line) => appendLogLine(logOf(name, "server"), line),
+    workerLog: (name, worker, lines) => {
+      for (const line of lines) appendLogLine(logOf(name, worker), line);
+    },
+    noteEnd: (name, how) =>
+      noteReplicaEnd(db, name, how, wallMs() / 1000).catch((err: Error) =>
+        log.warn({ event: "series_not_saved", api: name, err }, "the end of a replica was not recorded"),
+      ),
+  });
+}
+
+function accessOf({ serverEnv }: ControllerOptions): ClusterAccess {
+  try {
+    return findAccess(kubeconfigFile(), serverEnv);
+  } catch (error) {
+    throw new CannotStart("option_unusable", `--engine kubernetes: ${(error as Error).message}`, error);
+  }
+}
+
+/** The server itself is a pod, which a NetworkPolicy can name. */
+function isPod({ serverEnv }: ControllerOptions): boolean {
+  return podAccess(serverEnv) !== undefined;
+}
+
+function portOf({ database }: ControllerOptions): number {
+  return Number(new URL(database!).port || POSTGRES_PORT);
+}

@@ -1,0 +1,41 @@
+/**
+ * Names and labels of the objects of real-time APIs. An API's name is a label of a host already, but it may end with a
+ * hyphen, which nothing in a cluster may. Pure.
+ */
+
+/** Who made an object: all that have it are Quern's. */
+export const MANAGED = { "app.kubernetes.io/managed-by": "quern" } as const;
+/** The API of an object. */
+export const API_LABEL = "quern.dev/api";
+/** The version of a pod. As a label, for people who select by it; the annotation has its id as it is. */
+export const VERSION_LABEL = "quern.dev/version";
+export const VERSION_ANNOTATION = "quern.dev/predictor-id";
+/** Selects all objects of APIs. */
+export const API_SELECTOR = `app.kubernetes.io/managed-by=quern,${API_LABEL}`;
+
+const END = "_0";
+
+/** The name of all objects of an API. */
+export function objectName(api: string): string {
+  return `quern-${api}-api`;
+}
+
+export function apiLabels(api: string): Readonly<Record<string, string>> {
+  return { ...MANAGED, [API_LABEL]: api.endsWith("-") ? `${api}${END}` : api };
+}
+
+/** The API whose label an object has; undefined if it has none. */
+export function apiOf(labels: Readonly<Record<string, string>> | undefined): string | undefined {
+  const label = labels?.[API_LABEL];
+  return label?.endsWith(END) ? label.slice(0, -END.length) : label;
+}
+
+/** A version's id as the value of a label. A refreshed version has a `~` in its id. */
+export function versionLabel(predictorId: string): string {
+  return `${predictorId.replace(/[^A-Za-z0-9-]/g, ".")}.v`;
+}
+
+/** The name in the certificate of an API's workers. */
+export function workerHost(api: string, namespace: string): string {
+  return `${objectName(api)}.${namespace}`;
+}

@@ -1,0 +1,82 @@
+/** What `quern get` says of an API whose pods do not serve. */
+import { describe, expect, it } from "vitest";
+import { describeLastExit } from "../../../src/apis/pods/describe-last-exit.ts";
+import { type JudgedPod, judgePods } from "../../../src/apis/pods/judge-pods.ts";
+import type { PodTrouble } from "../../../src/kubernetes/pod-trouble.ts";
+
+const pod = (own: Partial<JudgedPod> = {}): JudgedPod => ({
+  state: { phase: "starting", isInterruption: false },
+  isServing: false,
+  trouble: undefined,
+  launcherSays: undefined,
+  ...own,
+});
+const inTrouble = (reason: PodTrouble["reason"], detail = "why"): JudgedPod =>
+  pod({ state: { phase: "starting", trouble: { reason, detail }, isInterruption: false } });
+
+const CASES: [string, JudgedPod[], object][] = [
+  ["no pods", [], {}],
+  ["pods that take their time", [pod(), inTrouble("NotReady")], {}],
+  ["a pod without a place", [inTrouble("Unschedulable")], { lack: "why" }],
+  ["a pod that a queue holds back", [inTrouble("Gated")], { lack: "why" }],
+  [
+    "an image that cannot be pulled",
+    [inTrouble("ImagePullFailed")],
+    { failure: { kind: "other", message: "ImagePullFailed: why" } },
+  ],
+  [
+    "a container that was killed for its memory",
+    [inTrouble("OutOfMemory")],
+    { failure: { kind: "memory", message: "OutOfMemory: why" } },
+  ],
+  ["a container that exits", [inTrouble("Exited")], { failure: { kind: "death", message: "Exited: why" } }],
+  [
+    "an __init__ that fails",
+    [pod({ trouble: { kind: "init", message: "OSError: no model" } })],
+    { failure: { kind: "init", message: "OSError: no model" } },
+  ],
+  [
+    "packages that cannot be installed",
+    [pod({ launcherSays: "failed: pip failed:\nno such package" })],
+    { failure: { kind: "requirements", message: "pip failed:\nno such package" } },
+  ],
+  ["packages that are being installed", [pod({ launcherSays: "installing" })], {}],
+  ["a pod whose node was emptied", [inTrouble("Drained"), inTrouble("NodeLost")], {}],
+  [
+    "a fault before a lack",
+    [inTrouble("Unschedulable"), inTrouble("CannotStart")],
+    {
+      failure: { kind: "other", message: "CannotStart: why" },
+    },
+  ],
+  ["a pod that serves", [{ ...inTrouble("Exited"), isServing: true }], {}],
+];
+
+describe("an API has", () => {
+  it.each(CASES)("%s", (_, pods, expected) => {
+    expect(judgePods(pods, undefined)).toEqual(expected);
+  });
+
+  it("pods that the cluster does not create", () => {
+    const quota = 'pods "a" is forbidden: exceeded quota: none';
+    expect(judgePods([], quota)).toEqual({ lack: quota });
+    expect(judgePods([], "denied by policy")).toEqual({
+      failure: { kind: "other", message: "denied by policy" },
+    });
+  });
+});
+
+describe("a worker's end", () => {
+  it.each([
+    [{ code: 3 }, "exited with code 3"],
+    [{ signal: "SIGKILL" }, "was killed by SIGKILL"],
+    [{ with_container: true }, "ended with its container"],
+    [
+      { signal: "SIGKILL", out_of_memory: true, peak_memory_bytes: 100 * 1024 * 1024 },
+      "was killed because it needed more memory than its compute.mem (its peak memory was 100 MiB)",
+    ],
+    [{ out_of_memory: true }, "was killed because it needed more memory than its compute.mem"],
+  ])("%j is described", (exit, words) => {
+    expect(describeLastExit(exit)).toBe(words);
+  });
+});
