@@ -14,6 +14,10 @@ export interface AddressRules {
   isTls: boolean;
 }
 
+/** A proxy may pass on what its client sent: nothing else is taken for a path, or for a host. */
+const PREFIX = /^(?:\/[\w.~%@+-]+)*$/;
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
 export class ClientAddress {
   private readonly rules: AddressRules;
   private readonly trusted = new BlockList();
@@ -46,13 +50,15 @@ export class ClientAddress {
     const { isTls } = this.rules;
     const told = this.forwarded(request, "x-forwarded-proto")?.toLowerCase();
     const protocol = told === "http" || told === "https" ? told : isTls ? "https" : "http";
-    const prefix = this.forwarded(request, "x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
+    const given = this.forwarded(request, "x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
+    const prefix = PREFIX.test(given) ? given : "";
     return `${protocol}://${this.host(request) ?? "localhost"}${prefix}`;
   }
 
   /** The host that the client asked for. */
   host(request: IncomingMessage): string | undefined {
-    return this.forwarded(request, "x-forwarded-host") ?? request.headers.host;
+    const told = this.forwarded(request, "x-forwarded-host");
+    return told !== undefined && HOST.test(told) ? told : request.headers.host;
   }
 
   private forwarded(request: IncomingMessage, name: string): string | undefined {

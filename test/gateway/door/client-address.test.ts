@@ -20,3 +20,18 @@ it.each([
 ])("%s says %j: the address begins with %s", (address, told, protocol) => {
   expect(new ClientAddress(rules).baseUrl(from(address, told))).toBe(`${protocol}://quern.example`);
 });
+
+it.each([
+  ["x-forwarded-prefix", "/stage/", "http://quern.example/stage"],
+  ["x-forwarded-prefix", "//evil.example", "http://quern.example"],
+  ["x-forwarded-prefix", "/\\evil.example", "http://quern.example"],
+  ["x-forwarded-prefix", "/a?b", "http://quern.example"],
+  ["x-forwarded-host", "other.example:8080", "http://other.example:8080"],
+  ["x-forwarded-host", "[::1]:80", "http://[::1]:80"],
+  ["x-forwarded-host", "evil.example/x?y", "http://quern.example"],
+  ["x-forwarded-host", "a@evil.example", "http://quern.example"],
+])("%s: %s makes it %s", (name, told, url) => {
+  const request = from("10.0.0.1", "http");
+  Object.assign(request.headers, { [name]: told });
+  expect(new ClientAddress(rules).baseUrl(request)).toBe(url);
+});
