@@ -158,6 +158,25 @@ describe("a real-time API", () => {
   });
 });
 
+it("has no pod while it sleeps, and a request that wakes it waits for the first one", async () => {
+  const autoscaling = { min_replicas: 0, init_replicas: 0, max_replicas: 1 };
+  engine.deploy({ name: "asleep", autoscaling }, ECHO("1"));
+  expect(engine.pods("asleep")).toEqual([]);
+  const response = await engine.predict("asleep", {});
+  expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ version: "1" })]);
+  expect(engine.pods("asleep")).toHaveLength(1);
+});
+
+it("runs where compute says, with the variables of its Secrets", async () => {
+  const metadata = { name: "keys", namespace: engine.namespace };
+  engine.apply({ apiVersion: "v1", kind: "Secret", metadata, stringData: { OWN_KEY: "secret" } });
+  const placed = { node_selector: { "kubernetes.io/hostname": "n2" }, secrets: ["keys"] };
+  engine.deploy({ name: "placed", compute: { cpu: "50m", ...placed } }, ECHO("1"));
+  expect(await (await engine.predict("placed", "env")).json()).toEqual({ OWN_KEY: "secret" });
+  const node = ["-o", "jsonpath={.items[*].spec.nodeName}"];
+  expect(engine.kubectl("get", "pods", "-l", "quern.dev/api=placed", ...node)).toBe("n2");
+});
+
 describe("why an API does not serve", () => {
   const status = /"status":"(error|error \(out of memory\)|compute unavailable)"/;
 
@@ -192,9 +211,27 @@ describe("why an API does not serve", () => {
   });
 });
 
+describe("an image that cannot be pulled", () => {
+  it("says so, and the pods before go on", async () => {
+    const before = engine.pods("echo");
+    const compute = { cpu: "50m", image: "quern.test/absent:1" };
+    engine.deploy({ ...ECHO_API, compute }, ECHO("3"), { wait: false });
+    const state = await engine.untilApi("echo", /ImagePullFailed/);
+    expect(state).toMatch(/"status":"error".*ImagePullFailed: container worker: .*quern\.test\/absent:1/);
+    expect(engine.server.cli(["logs", "echo"]).out).toMatch(/ImagePullFailed: container worker/);
+    await serves("echo", "1", 2);
+    expect(engine.pods("echo")).toEqual(expect.arrayContaining(before));
+    expect(engine.server.cli(["rollback", "echo"]).code).toBe(0);
+    await engine.untilApi("echo", /"status":"live"/);
+    const isOver = () => engine.pods("echo").join() === before.join();
+    await eventually("only the pods of before are left", isOver, 60_000);
+  });
+});
+
 describe("deleting", () => {
   it("removes all objects of an API", async () => {
-    for (const name of ["large", "broken", "greedy"]) engine.server.cli(["delete", name, "--force"]);
+    for (const name of ["large", "broken", "greedy", "placed", "asleep"])
+      engine.server.cli(["delete", name, "--force"]);
     const left = () =>
       engine.kubectl(
         "get",

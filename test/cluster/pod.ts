@@ -30,11 +30,12 @@ export class Pod {
     apply(volume(this.namespace, directory));
   }
 
-  /** Applies what the command prints, after `prepare`. Resolves when the pod is ready. */
-  async start(options: readonly string[] = []): Promise<void> {
+  /** Applies what the command prints, as `change` returns it, after `prepare`. Resolves when the pod is ready. */
+  async start(options: readonly string[] = [], change = (yaml: string) => yaml): Promise<void> {
     const image = ["--image", "quern.test/quern:1"];
     const size = ["--cpus", "1", "--memory", "1Gi", "--storage", "1Gi"];
-    apply(this.quern(["export", "kubernetes", "--namespace", this.namespace, ...image, ...size, ...options]));
+    const exported = ["export", "kubernetes", "--namespace", this.namespace, ...image, ...size, ...options];
+    apply(change(this.quern(exported)));
     await eventually("there is a pod", () => this.uid !== "");
     this.waitUntilReady();
     this.address = `http://${this.kubectl(["get", "service", "quern", "-o", "jsonpath={.spec.clusterIP}"])}:8420`;

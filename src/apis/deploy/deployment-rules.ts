@@ -1,4 +1,5 @@
 /** The rules for a configuration that depend on the other deployed APIs and on the machine. Pure. */
+import { CLUSTER_KEYS, type ClusterKey, clusterKeyCure } from "../../contracts/config/cluster-keys.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { conflictOf, endpointOf } from "../config/endpoints.ts";
 import type { ParsedApi } from "../config/parse-config.ts";
@@ -23,7 +24,7 @@ export function deploymentErrors(
     ...kindErrors(api, deployed),
     ...addressErrors(api, after),
     ...splitterErrors(api, after),
-    ...(runsInPods(api, engine) ? podErrors(api) : gpuErrors(api, gpus)),
+    ...(runsInPods(api, engine) ? podErrors(api) : [...placementErrors(api), ...gpuErrors(api, gpus)]),
   ];
 }
 
@@ -48,6 +49,19 @@ function podErrors({ config, positionOf }: ParsedApi): FieldError[] {
     .map((key) => {
       const detail = `${name}: predictor.${key}: is not there yet with --engine kubernetes: ${NOT_IN_PODS[key]}`;
       return { pointer: positionOf(["predictor", key]), detail };
+    });
+}
+
+/** Only a cluster has nodes to choose among, images and Secrets. */
+function placementErrors({ config, positionOf }: ParsedApi): FieldError[] {
+  if (config.kind === "TrafficSplitter") return [];
+  const { compute, name } = config;
+  const keys = Object.keys(CLUSTER_KEYS) as ClusterKey[];
+  return keys
+    .filter((key) => compute[key] !== undefined)
+    .map((key) => {
+      const pointer = positionOf(["compute", key]);
+      return { pointer, detail: `${name}: compute.${key}: ${clusterKeyCure(key)}` };
     });
 }
 

@@ -18,14 +18,14 @@ const GRACE_SECONDS_MAX = 15 * 60;
 /** `replicas`: as an API counts them. Each process of a replica is a pod. */
 export function workerPodsOf(version: ApiVersion, replicas: number, settings: PodSettings): WorkerPods {
   const { name, predictor_id, project_id, config } = version;
-  const { predictor, update_strategy } = config;
+  const { predictor, update_strategy, compute } = config;
   const { cpuMillis, memoryBytes, gpus } = computeOf(version);
   const graceSeconds = Math.min(GRACE_SECONDS_MAX, Math.ceil(finishMsOf(version) / 1_000));
   return {
     api: name,
     predictorId: predictor_id,
     namespace: settings.namespace,
-    image: settings.image,
+    image: compute.image ?? settings.image,
     replicas: replicas * predictor.processes_per_replica,
     ...rolloutOf(update_strategy),
     graceSeconds,
@@ -35,10 +35,12 @@ export function workerPodsOf(version: ApiVersion, replicas: number, settings: Po
     env: predictor.env,
     pythonPath: predictor.python_path,
     projectUrl: `${settings.url}/-/projects/${project_id}`,
-    nodeSelector: undefined,
-    tolerations: [],
-    serviceAccount: undefined,
-    secrets: [],
+    nodeSelector: compute.node_selector,
+    tolerations: (compute.tolerations ?? []).map(({ toleration_seconds: tolerationSeconds, ...rest }) => {
+      return tolerationSeconds === undefined ? rest : { ...rest, tolerationSeconds };
+    }),
+    serviceAccount: compute.service_account,
+    secrets: compute.secrets ?? [],
   };
 }
 

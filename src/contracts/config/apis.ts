@@ -3,6 +3,7 @@ import * as z from "zod";
 import { outputSchema } from "../jobs.ts";
 import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, ORIGINS_MAX, SPLIT_APIS_MAX } from "../limits/configuration.ts";
 import { parseDurationMs } from "./durations.ts";
+import { placementShape } from "./placement.ts";
 import { predictorSchema } from "./predictor.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 import {
@@ -58,6 +59,8 @@ export const apiSchema = z.strictObject({
         "must be a size such as 100M or 1Gi, at least 20Mi",
       ).optional(),
       gpu: countFrom(0).default(0),
+      // They have no default: a default would change the ids of older versions.
+      ...placementShape,
     })
     .default({ cpu: "200m", gpu: 0 }),
   networking: z

@@ -12,6 +12,8 @@ export const APIS_MAX = 500;
 export const CONFIG_BYTES_MAX = 262_144;
 /** ... and its depth: a worker merges the two configurations recursively, and nobody reads a hundred levels. */
 export const CONFIG_DEPTH_MAX = 100;
+/** Labels, tolerations or Secrets of an API's pods: a person wrote each. */
+export const PLACEMENT_ENTRIES_MAX = 100;
 /** `predictor.env`: Linux allows a process 2 MiB for its arguments and variables, and 128 KiB for one variable. */
 export const ENV_VARIABLES_MAX = 1_000;
 export const ENV_BYTES_MAX = 128 * 1024;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/apis/config/parse-config.ts";
-import { CLUSTER_KEYS } from "../../../src/contracts/config/cluster-keys.ts";
 import { parseDurationMs } from "../../../src/contracts/config/durations.ts";
 import { FORMER_GUIDE, FORMER_KEYS } from "../../../src/contracts/config/former-keys.ts";
 
@@ -25,9 +24,27 @@ describe("a configuration", () => {
     expect(configText).toBe("{}");
   });
 
-  it.each(Object.keys(CLUSTER_KEYS))("may not say compute.%s, which is for pods of a cluster", (key) => {
-    expect(errorsOf(api(`  compute: {cpu: 1, ${key}: x}\n`))).toEqual([
-      `quern.yaml:3:21 a: compute.${key}: is for workers in pods of their own, and here they are processes of the server's machine: remove this key; ${CLUSTER_KEYS[key]}`,
+  it("may not say compute.queue, which is for jobs in pods of a cluster", () => {
+    expect(errorsOf(api("  compute: {cpu: 1, queue: x}\n"))).toEqual([
+      "quern.yaml:3:21 a: compute.queue: is for jobs in pods of their own, and here their workers are processes of the server's machine: remove this key; give the job a priority",
+    ]);
+  });
+
+  it.each([
+    ["node_selector: x", "node_selector: must be a map of labels of nodes"],
+    [
+      "tolerations: [{effect: Never}]",
+      "tolerations.0.effect: must be NoSchedule, PreferNoSchedule or NoExecute",
+    ],
+    [
+      "service_account: quern",
+      "service_account: must not be the server's own: it has rights that user code must not have",
+    ],
+    ["secrets: [quern-authority]", "secrets.0: must not begin with quern: those are the server's own"],
+    ["secrets: [A_B]", "secrets.0: must be the name of a Secret"],
+  ])("may not say compute: %s", (key, detail) => {
+    expect(errorsOf(api(`  compute: {cpu: 1, ${key}}\n`))).toEqual([
+      expect.stringMatching(`a: compute\\.${detail}`),
     ]);
   });
 

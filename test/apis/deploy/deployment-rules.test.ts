@@ -1,8 +1,10 @@
 /** The rules for a configuration that depend on the other deployed APIs and on the machine: each with its message. */
+
 import { describe, expect, it } from "vitest";
 import { type ParsedApi, readConfig } from "../../../src/apis/config/parse-config.ts";
 import { deploymentErrors, type Surroundings } from "../../../src/apis/deploy/deployment-rules.ts";
 import type { AnyVersion } from "../../../src/apis/records/api-rows.ts";
+import { CLUSTER_KEYS, type ClusterKey, clusterKeyCure } from "../../../src/contracts/config/cluster-keys.ts";
 
 /** The entry as it is parsed, with its paths as positions. */
 function apiOf(entry: object): ParsedApi {
@@ -152,6 +154,19 @@ describe("the rules of a deployment", () => {
   it.each(CASES)("check %s", (_, api, around, expected) => {
     expect(errorsOf(api, around)).toEqual(expected.map(([pointer, detail]) => ({ pointer, detail })));
   });
+
+  it.each(Object.keys(CLUSTER_KEYS) as ClusterKey[])(
+    "refuse compute.%s for a process of the server's machine, and take it for pods",
+    (key) => {
+      const values = { node_selector: {}, tolerations: [], image: "i", service_account: "s", secrets: ["s"] };
+      const placed = { compute: { [key]: values[key] } };
+      const detail = `a: compute.${key}: ${clusterKeyCure(key)}`;
+      const refusal = [{ pointer: `compute/${key}`, detail }];
+      expect(errorsOf(realtime("a", placed), {})).toEqual(refusal);
+      expect(errorsOf(batch("a", placed), { engine: "kubernetes" })).toEqual(refusal);
+      expect(errorsOf(realtime("a", placed), { engine: "kubernetes" })).toEqual([]);
+    },
+  );
 
   it("report all errors at once", () => {
     const api = batch("a", { ...at("/b"), ...onGpus(1) });

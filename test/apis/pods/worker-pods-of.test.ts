@@ -28,6 +28,15 @@ it("makes a pod of each process of a replica, which shares its compute", () => {
   expect(pods).toMatchObject({ replicas: 6, cpuMillis: 500, memoryBytes: 1024 ** 3, gpus: 1 });
 });
 
+it("runs where and as compute says", () => {
+  const tolerations = "tolerations: [{key: gpu, operator: Exists, toleration_seconds: 5}]";
+  const keys = `node_selector: {disk: fast}, image: own:1, service_account: reader, secrets: [keys], ${tolerations}`;
+  expect(podsOf(`  compute: {${keys}}\n`)).toMatchObject({
+    ...{ nodeSelector: { disk: "fast" }, image: "own:1", serviceAccount: "reader", secrets: ["keys"] },
+    tolerations: [{ key: "gpu", operator: "Exists", tolerationSeconds: 5 }],
+  });
+});
+
 it("rolls out as the configuration says, but always moves", () => {
   expect(podsOf("  update_strategy: {max_surge: 2, max_unavailable: 50%}\n")).toMatchObject({
     surge: 2,
