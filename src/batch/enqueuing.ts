@@ -4,6 +4,8 @@
  */
 import { setTimeout } from "node:timers/promises";
 import { contain } from "../base/boundary.ts";
+import { COPIES } from "../base/files/leave-free.ts";
+import { ENQUEUE_COMMIT_BYTES } from "../contracts/limits/jobs.ts";
 import { workersOf } from "../engine/scheduler/claims.ts";
 import { type EnqueueTurnEnd, enqueueJob, type KeptTurn } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
@@ -150,9 +152,19 @@ export class Enqueuing implements Phase, WorkersOwner {
     if (!this.isShortOfSpace) deps.jobLog(job.job_id, `${reason}: the job waits for space`);
     this.isShortOfSpace = true;
     this.inputWait = reason;
-    await setTimeout(NO_SPACE_PAUSE_MS, undefined, { signal }).catch(() => {});
+    // A turn would read compressed files from the beginning again.
+    do await setTimeout(NO_SPACE_PAUSE_MS, undefined, { signal }).catch(() => {});
+    while (!signal.aborted && !(await this.hasSpace()));
     this.inputWait = undefined;
     return this.nextTurn(true);
+  }
+
+  private hasSpace(): Promise<boolean> {
+    const { items } = this.run.deps;
+    return items.admit(ENQUEUE_COMMIT_BYTES, COPIES).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Waits for the next turn; false if the job ends before. */

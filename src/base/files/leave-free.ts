@@ -5,7 +5,7 @@ import { DiskNearlyFull } from "../disk-full.ts";
 const MIB = 2 ** 20;
 
 /** What leaves a part of the disk free: the share, and its most. */
-interface Part {
+export interface Part {
   name: string;
   share: number;
   bytesMax: number;

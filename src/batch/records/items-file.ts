@@ -6,7 +6,7 @@
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
-import { COPIES, leaveFree, SUBMISSIONS, writeLeaving } from "../../base/files/leave-free.ts";
+import { COPIES, leaveFree, type Part, writeLeaving } from "../../base/files/leave-free.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { itemsFile, jobDirectory, jobsDirectory } from "../../contracts/data-layout.ts";
@@ -15,8 +15,8 @@ import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts
 
 /** Where the items of jobs are kept: files of the data directory, or objects of the server's state. */
 export interface ItemsStore {
-  /** Throws DiskNearlyFull if a submission of so many bytes would leave too little space for everything else. */
-  admit(bytes: number): Promise<void>;
+  /** Throws DiskNearlyFull if so many bytes would leave too little space for everything else. */
+  admit(bytes: number, part: Part): Promise<void>;
   /** Writes the items of a submission durably, before its job is recorded. */
   write(jobId: string, content: Buffer): Promise<void>;
   /** In the transaction that records the job with these items. */
@@ -47,7 +47,7 @@ export interface ItemsWriter {
 
 export function itemsInFiles(dataDir: string): ItemsStore {
   return {
-    admit: (bytes) => leaveFree(dataDir, bytes, SUBMISSIONS),
+    admit: (bytes, part) => leaveFree(dataDir, bytes, part),
     write: (jobId, content) => writeItemsFile(itemsFile(dataDir, jobId), content),
     named: async () => {},
     forget: (jobId) => removeTree(jobDirectory(dataDir, jobId)),

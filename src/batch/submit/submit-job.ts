@@ -4,6 +4,7 @@
  */
 
 import { timestamp, wallMs } from "../../base/clock.ts";
+import { SUBMISSIONS } from "../../base/files/leave-free.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { type DoneBy, NOBODY } from "../../contracts/keys.ts";
@@ -60,7 +61,7 @@ export async function submitJob(
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
   const submission = await checkedSubmission(deps, sent, api.output);
-  await deps.items.admit(bytes);
+  await deps.items.admit(bytes, SUBMISSIONS);
   const { input } = submission;
   // The id has the same millisecond, so that lists find jobs by their time without reading them.
   const created = timestamp();
