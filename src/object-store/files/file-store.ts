@@ -26,9 +26,6 @@ import { FileWrites } from "./file-writes.ts";
 import { OpenFile } from "./open-file.ts";
 import { READ_AT_ONCE, realOfOpened, realOrSelf } from "./real-path.ts";
 
-/** Long paths are passed on a few at a time: what comes after them, such as patterns and JSON, takes as long as they are. */
-const PIECE_CHARACTERS = 32 * 1024;
-
 export class FileStore implements ObjectStore {
   private readonly allowed: AllowedPaths;
   private readonly writes: FileWrites;
@@ -71,10 +68,12 @@ export class FileStore implements ObjectStore {
     const isBehind = (file: string) => last === undefined || Buffer.compare(Buffer.from(file), last) > 0;
     for await (const page of walk.pages(directory)) {
       const behind = last === undefined ? page : page.filter(isBehind);
-      for (const piece of piecesOf(behind)) {
-        yield piece.map(describe);
+      const described: ListedObject[] = [];
+      for (const file of behind) {
         if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
+        described.push(describe(file));
       }
+      if (described.length > 0) yield described;
       // Without this, pages of names in memory would follow each other without a pause.
       await nextTurn();
     }
@@ -116,16 +115,4 @@ export class FileStore implements ObjectStore {
   removeUnfinished(prefix: string): Promise<void> {
     return this.writes.removeUnfinished(prefix);
   }
-}
-
-/** Each has so many characters, or is a single longer path. */
-function* piecesOf(files: readonly string[]): Generator<readonly string[]> {
-  let [start, characters] = [0, 0];
-  for (let at = 0; at < files.length; at++) {
-    characters += files[at]!.length;
-    if (characters < PIECE_CHARACTERS) continue;
-    yield files.slice(start, at + 1);
-    [start, characters] = [at + 1, 0];
-  }
-  if (start < files.length) yield files.slice(start);
 }
