@@ -1,5 +1,5 @@
 /** Goes to an API, a job or a section by name: opened with `/` or Ctrl+K, as in many tools. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Dialog } from "../actions/dialog.tsx";
 import { open, pageUrl } from "../address/address.ts";
 import { overview } from "../live/live.ts";
@@ -22,7 +22,8 @@ function isShortcut(event: KeyboardEvent): boolean {
 
 export function GoTo() {
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => {
+  // Before the button is painted: the key works as soon as it is seen.
+  useLayoutEffect(() => {
     const heard = (event: KeyboardEvent) => {
       if (!isShortcut(event)) return;
       event.preventDefault();

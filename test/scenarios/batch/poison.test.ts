@@ -2,7 +2,7 @@
  * Batches that raise, exit, crash, hang and eat memory: which batches are charged, and what users see
  * (docs/contract/failing-batches.md).
  */
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
@@ -25,6 +25,7 @@ class PythonPredictor:
             if do == "exit": os._exit(7)
             if do == "segfault": ctypes.string_at(0)
             if do == "hang": time.sleep(20)
+            if "begun" in item: open(item["begun"], "w").close()
             if do == "slow": time.sleep(item["seconds"])
             if do == "hog":
                 held = []
@@ -176,7 +177,7 @@ describe("a worker that the kernel kills", () => {
   it.runIf(enter !== undefined)(
     "for memory is distinguished from one that a user kills",
     async () => {
-      const run = async (item: unknown, act: (pid: number, id: string) => void | Promise<void>) => {
+      const run = async (item: unknown, act: (pid: number) => void | Promise<void>) => {
         await eventually("no worker of a job before is left", () => server.workers().length === 0);
         const items = [{ do: "slow", seconds: 1 }, item];
         const id = await server.submit("unlimited", { workers: 1, item_list: { items, batch_size: 1 } });
@@ -184,16 +185,18 @@ describe("a worker that the kernel kills", () => {
           "its worker runs",
           async () => (await server.job("unlimited", id)).worker_counts?.running === 1,
         );
-        await act(server.workers()[0]!, id);
+        await act(server.workers()[0]!);
         return server.ended("unlimited", id);
       };
-      const killedByUser = () =>
-        run({ do: "slow", seconds: 20 }, async (pid, id) => {
-          await eventually("it is at the second batch", async () => {
-            return (await server.job("unlimited", id)).batch_metrics.succeeded === 1;
-          });
+      const begun = join(server.dir, "begun");
+      const killedByUser = () => {
+        rmSync(begun, { force: true });
+        return run({ do: "slow", seconds: 20, begun }, async (pid) => {
+          // A worker that dies between two batches is charged to none of them.
+          await eventually("predict() has the second batch", () => existsSync(begun));
           process.kill(pid, "SIGKILL");
         });
+      };
       let killed = await killedByUser();
       // Tests beside this one let the kernel kill processes, too.
       for (; kernelKills() !== killsBefore; killed = await killedByUser()) {

@@ -118,6 +118,7 @@ describe.skipIf(!hasChromium)("a button of the dashboard", () => {
 
   it("goes to an API by the first letters of its name", async () => {
     await at("", async (page) => {
+      await page.getByRole("button", { name: "Go to…" }).waitFor();
       await page.keyboard.press("/");
       await page.getByRole("dialog").getByRole("searchbox").fill("flow");
       await page.keyboard.press("Enter");
