@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|small-jobs|transport|dashboard|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|databases|small-jobs|transport|dashboard|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -6,6 +6,7 @@ import { benchApplications } from "./applications.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
 import { benchDashboard } from "./dashboard.ts";
+import { benchDatabases } from "./databases.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchIdle } from "./idle.ts";
@@ -70,6 +71,12 @@ if (chosen.includes("outputs")) {
   const path = linesFile(join(directory, `lines-${lines}.jsonl`), lines);
   const [rounds, slowS] = [scaled("rounds", ROUNDS), scaled("slow", 60)];
   await benchOutputs(directory, { lines, path, rounds, slowS });
+}
+if (chosen.includes("databases")) {
+  const lines = scaled("lines", 1_000_000);
+  const path = linesFile(join(directory, `lines-${lines}.jsonl`), lines);
+  const rounds = scaled("rounds", ROUNDS);
+  await benchDatabases({ project, path, lines, rounds }, { QUERN_ALLOW_LOCAL_ROOT: directory });
 }
 if (chosen.includes("transport")) await benchTransport(ROUNDS);
 if (chosen.includes("small-jobs")) await benchSmallJobs();
