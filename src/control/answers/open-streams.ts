@@ -44,6 +44,8 @@ interface OpenStream {
   isAllowed: () => boolean;
   /** A poll found that it is no longer permitted. It may report that in its own form until the next poll. */
   isEnding: boolean;
+  /** Called when `isEnding` becomes true. */
+  onEnding: () => void;
   end: () => void;
 }
 
@@ -66,6 +68,7 @@ export class OpenStreams {
   private readonly keys: Keys;
   private readonly most: Most;
   private readonly byKey = new Map<string, Set<OpenStream>>();
+  private readonly byRequest = new WeakMap<Context, OpenStream>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(keys: Keys, most = STREAMS) {
@@ -79,11 +82,13 @@ export class OpenStreams {
     const owner = askedBy(c, this.keys) ?? ANYBODY;
     const streams = this.byKey.get(owner) ?? new Set();
     this.assertFew(owner, streams);
-    const stream = { isAllowed: () => this.isAllowed(c), isEnding: false, end: () => outgoing.destroy() };
+    const isAllowed = () => this.isAllowed(c);
+    const stream = { isAllowed, isEnding: false, onEnding: () => {}, end: () => outgoing.destroy() };
     const streamed = () => streamText(c, chunks, type, headers, senderOf(c, this.keys));
     // A client that has already disconnected sends no more "close" event.
     if (outgoing.destroyed) return streamed();
     this.byKey.set(owner, streams.add(stream));
+    this.byRequest.set(c, stream);
     outgoing.once("close", () => this.forget(owner, stream));
     this.timer ??= setInterval(() => this.look(), STREAM_POLL_MS).unref();
     return streamed();
@@ -92,6 +97,12 @@ export class OpenStreams {
   /** Whether the stream's request is still permitted. */
   isAllowed(c: Context): boolean {
     return isStillOpen(c);
+  }
+
+  /** Calls `act` once the stream is no longer permitted, for one that does not look at `isAllowed` itself. */
+  whenEnding(c: Context, act: () => void): void {
+    const stream = this.byRequest.get(c);
+    if (stream !== undefined) stream.onEnding = act;
   }
 
   private assertFew(owner: string, streams: ReadonlySet<OpenStream>): void {
@@ -111,6 +122,7 @@ export class OpenStreams {
       for (const stream of streams) {
         if (stream.isEnding) stream.end();
         stream.isEnding = !stream.isAllowed();
+        if (stream.isEnding) stream.onEnding();
       }
   }
 

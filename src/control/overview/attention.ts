@@ -16,16 +16,17 @@ const FAILED_LEAST = 5;
 /** Shares of the requests that fail: all others succeed. */
 const [SOME_FAIL, MOST_FAIL] = [0.05, 0.5];
 
+export interface Newest {
+  requests: number;
+  errors: number;
+}
+
 export interface Troubles {
   nowMs: number;
   server: readonly string[];
-  apis: readonly {
-    state: ApiState;
-    health: ApiHealth;
-    pausedTime: string | undefined;
-    /** Requests of the last one or two minutes, and those of them with a 5xx status. */
-    newest?: { requests: number; errors: number } | undefined;
-  }[];
+  apis: readonly { state: ApiState; health: ApiHealth; pausedTime: string | undefined }[];
+  /** By API: requests of the last one or two minutes, and those of them with a 5xx status. */
+  newest: ReadonlyMap<string, Newest>;
   /** Jobs that have waited long for their first worker. */
   waiting: readonly {
     job_id: string;
@@ -37,10 +38,10 @@ export interface Troubles {
   queues: readonly FilledQueue[];
 }
 
-export function attentionOf({ nowMs, server, apis, waiting, ended, queues }: Troubles): Attention[] {
+export function attentionOf({ nowMs, server, apis, newest, waiting, ended, queues }: Troubles): Attention[] {
   const all = [
     ...server.map((why) => line("server", "server", "error", why)),
-    ...apis.flatMap((api) => ofApi(api, nowMs)),
+    ...apis.flatMap((api) => ofApi(api, newest.get(api.state.name), nowMs)),
     ...ended.map(ofEnded),
     ...waiting.map(({ job_id, api_name, queued_time, waiting: why }) => ({
       ...line("job", api_name, "warning", `waits for its first worker${why === undefined ? "" : `: ${why}`}`),
@@ -65,7 +66,11 @@ function line(
 
 const NOTHING: Attention[] = [];
 
-function ofApi({ state, health, pausedTime, newest }: Troubles["apis"][number], nowMs: number): Attention[] {
+function ofApi(
+  { state, health, pausedTime }: Troubles["apis"][number],
+  newest: Newest | undefined,
+  nowMs: number,
+): Attention[] {
   const { name, status, last_updated } = state;
   const isQuiet = health.fault === undefined && health.warning === undefined && status !== "updating";
   if (isQuiet && newest === undefined && pausedTime === undefined) return NOTHING;
@@ -97,13 +102,7 @@ function ofApi({ state, health, pausedTime, newest }: Troubles["apis"][number], 
   return found;
 }
 
-function failingOf({
-  requests,
-  errors,
-}: {
-  requests: number;
-  errors: number;
-}): Attention["severity"] | undefined {
+function failingOf({ requests, errors }: Newest): Attention["severity"] | undefined {
   if (errors < FAILED_LEAST || errors < SOME_FAIL * requests) return undefined;
   return errors >= MOST_FAIL * requests ? "error" : "warning";
 }

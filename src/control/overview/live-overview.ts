@@ -10,6 +10,7 @@ import {
   OVERVIEW_BEHIND_MAX,
   OVERVIEW_EVERY_MS,
   OVERVIEW_SOON_MS,
+  STREAM_HEARTBEAT_MS,
 } from "../../contracts/limits/responses.ts";
 import { databaseError } from "../answers/shortages.ts";
 import { changesBetween } from "./overview-changes.ts";
@@ -28,6 +29,7 @@ export class LiveOverview {
   /** What all listeners have got, with the changes that wait for them. */
   private told: OverviewShown | undefined;
   private toldText: string | undefined;
+  private sentMs = performance.now();
   private latest: { overview: OverviewShown; atMs: number; text?: string } | undefined;
   private computing: Promise<OverviewShown> | undefined;
   /** Runs from a change until the overview is computed for it. */
@@ -100,6 +102,9 @@ export class LiveOverview {
   }
 
   private async tick(): Promise<void> {
+    // Before a proxy takes the connection for a dead one. The next tick may be too late.
+    if (performance.now() - this.sentMs >= STREAM_HEARTBEAT_MS - 2 * OVERVIEW_EVERY_MS)
+      this.send(": nothing has changed\n\n");
     // The one before takes longer than a second.
     if (this.computing !== undefined) return;
     const after = await this.refresh().catch((error: unknown) => {
@@ -112,7 +117,11 @@ export class LiveOverview {
     const changes = changesBetween(before, after);
     if (changes === undefined) return;
     this.tell(after);
-    const text = eventText("changes", changes);
+    this.send(eventText("changes", changes));
+  }
+
+  private send(text: string): void {
+    this.sentMs = performance.now();
     for (const listener of this.listeners) {
       if (listener.waiting.length < OVERVIEW_BEHIND_MAX) listener.waiting.push(text);
       else listener.waiting.splice(0, listener.waiting.length, this.whole());

@@ -24,15 +24,28 @@ export function changesBetween(before: OverviewShown, after: OverviewShown): Ove
   const changes: OverviewChanges = { time: after.time };
   for (const part of WHOLE_PARTS)
     if (textOf(before[part]) !== textOf(after[part])) Object.assign(changes, { [part]: after[part] });
-  const known = new Map(before.apis.map((api) => [api.name, api]));
+  if (!areSame(before.apis, after.apis)) addApis(changes, before.apis, after.apis);
+  return Object.keys(changes).length === 1 ? undefined : changes;
+}
+
+/** Whether they are the same objects. Those that did not change are: hundreds of them, each second. */
+function areSame(before: readonly OverviewApi[], after: readonly OverviewApi[]): boolean {
+  return before.length === after.length && before.every((api, at) => api === after[at]);
+}
+
+function addApis(
+  changes: OverviewChanges,
+  before: readonly OverviewApi[],
+  after: readonly OverviewApi[],
+): void {
+  const known = new Map(before.map((api) => [api.name, api]));
   const isChanged = (api: OverviewApi) => {
     const former = known.get(api.name);
     known.delete(api.name);
     return former !== api && (former === undefined || textOf(former) !== textOf(api));
   };
-  const apis = after.apis.filter(isChanged);
+  const apis = after.filter(isChanged);
   if (apis.length > 0) changes.apis = apis;
   // Those that no later one has taken.
   if (known.size > 0) changes.apis_gone = [...known.keys()];
-  return Object.keys(changes).length === 1 ? undefined : changes;
 }

@@ -1,11 +1,10 @@
 /** `GET /-/overview`: as JSON, or as server-sent events (docs/contract/operations.md#overview). */
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { revoked, toProblem } from "../../contracts/errors.ts";
-import { STREAM_HEARTBEAT_MS, STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText } from "../answers/stream-text.ts";
 import { requestId } from "../requests/forwarded.ts";
-import { type Listener, LiveOverview } from "./live-overview.ts";
+import { LiveOverview } from "./live-overview.ts";
 import { Overview, type OverviewDeps } from "./overview.ts";
 
 export interface OverviewStreamDeps extends OverviewDeps {
@@ -43,34 +42,19 @@ async function* events(
   live: LiveOverview,
 ): AsyncGenerator<string> {
   const { listener, leave } = await live.join();
-  let sentMs = performance.now();
+  let isEnding = false;
+  streams.whenEnding(c, () => {
+    isEnding = true;
+    listener.wake();
+  });
   try {
-    for (;;) {
+    while (!isEnding) {
       const text = listener.waiting.shift();
-      if (text !== undefined) {
-        yield text;
-        sentMs = performance.now();
-      } else await something(listener);
-      if (!streams.isAllowed(c)) {
-        yield `event: error\ndata: ${JSON.stringify(toProblem(revoked(), requestId(c)))}\n\n`;
-        return;
-      }
-      if (performance.now() - sentMs < STREAM_HEARTBEAT_MS - 1_000) continue;
-      yield ": nothing has changed\n\n";
-      sentMs = performance.now();
+      if (text !== undefined) yield text;
+      else await new Promise<void>((resolve) => (listener.wake = resolve));
     }
+    yield `event: error\ndata: ${JSON.stringify(toProblem(revoked(), requestId(c)))}\n\n`;
   } finally {
     leave();
   }
-}
-
-/** Resolves at the next event, or when the key is to be checked again. */
-function something(listener: Listener): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, STREAM_POLL_MS).unref();
-    listener.wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
 }

@@ -17,7 +17,7 @@ import {
 import { outOfReach } from "../answers/shortages.ts";
 import { faultsOfServer, type HealthRoutesDeps } from "../health.ts";
 import { ownProcesses } from "../own-processes.ts";
-import { attentionOf, LONG_MS } from "./attention.ts";
+import { attentionOf, LONG_MS, type Newest } from "./attention.ts";
 import { JobRates } from "./job-rates.ts";
 
 const DAY_MS = 86_400_000;
@@ -30,6 +30,7 @@ type TrafficNow = ReturnType<RecentTraffic["read"]>;
 
 interface SeenApi {
   state: ApiState;
+  isCrashing: boolean;
   health: ApiHealth;
   pausedTime: string | undefined;
 }
@@ -37,6 +38,7 @@ interface SeenApi {
 export class Overview {
   private readonly deps: OverviewDeps;
   private readonly rates = new JobRates();
+  private readonly seen = new Map<string, SeenApi>();
   private readonly known = new Map<string, { shown: OverviewApi; state: ApiState; traffic: Traffic }>();
   private queues: { filled: FilledQueue[]; atMs: number } | undefined;
   private startedTime: string | undefined;
@@ -89,11 +91,20 @@ export class Overview {
   private async readApis(): Promise<SeenApi[]> {
     const { apis, jobs, replicas } = this.deps;
     const paused = await jobs.found.pausedApis();
-    return (await apis.deployed.list()).map((state) => ({
-      state,
-      health: healthOf(state, replicas.isCrashing(state.name)),
-      pausedTime: paused.get(state.name),
-    }));
+    const states = await apis.deployed.list();
+    return states.map((state) =>
+      this.seenApi(state, replicas.isCrashing(state.name), paused.get(state.name)),
+    );
+  }
+
+  /** The same object as before if nothing has changed: most of hundreds of APIs, each second. */
+  private seenApi(state: ApiState, isCrashing: boolean, pausedTime: string | undefined): SeenApi {
+    const former = this.seen.get(state.name);
+    if (former?.state === state && former.isCrashing === isCrashing && former.pausedTime === pausedTime)
+      return former;
+    const seen = { state, isCrashing, health: healthOf(state, isCrashing), pausedTime };
+    this.seen.set(state.name, seen);
+    return seen;
   }
 
   private async serverFaults(): Promise<string[]> {
@@ -101,13 +112,12 @@ export class Overview {
     return faultsOfServer(await diskFault(), gateways()).map(({ detail }) => detail);
   }
 
-  private async attention(seen: readonly SeenApi[], server: readonly string[], { byApi }: TrafficNow) {
-    const apis = seen.map((api) => ({ ...api, newest: newestOf(byApi.get(api.state.name)) }));
+  private async attention(apis: readonly SeenApi[], server: readonly string[], { byApi }: TrafficNow) {
     const { jobs } = this.deps;
     const nowMs = wallMs();
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     return attentionOf({
-      ...{ nowMs, server, apis },
+      ...{ nowMs, server, apis, newest: newestOf(byApi) },
       waiting: jobs
         .queuedBefore(before(LONG_MS), ATTENTION_JOBS_MAX)
         .map((job) => ({ ...job, waiting: jobs.waiting(job.job_id, true) })),
@@ -131,7 +141,8 @@ export class Overview {
     { idle, byApi }: TrafficNow,
   ): OverviewApi[] {
     const names = new Set(apis.map(({ state }) => state.name));
-    for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);
+    for (const kept of [this.known, this.seen])
+      for (const name of kept.keys()) if (!names.has(name)) kept.delete(name);
     return apis.map((api) => {
       const { name, kind } = api.state;
       const jobs = kind === "BatchAPI" ? (running.get(name) ?? 0) : null;
@@ -139,10 +150,15 @@ export class Overview {
     });
   }
 
-  /** The same object as before if nothing has changed: most of hundreds of APIs, each second. */
-  private shownApi({ state, ...seen }: SeenApi, jobs: number | null, traffic: Traffic): OverviewApi {
+  /** The same object as before if nothing has changed. */
+  private shownApi(
+    { state, pausedTime: paused }: SeenApi,
+    jobs: number | null,
+    traffic: Traffic,
+  ): OverviewApi {
     const { name, status, requested_replicas } = state;
-    const [message, pausedTime] = [state.message ?? null, seen.pausedTime ?? null];
+    const message = state.message ?? null;
+    const pausedTime = paused ?? null;
     const former = this.known.get(name);
     const isElseSame =
       former?.traffic === traffic &&
@@ -204,9 +220,13 @@ export class Overview {
   }
 }
 
-/** The rates are those of the last minute, or of less time after a start: so they say the share only. */
-function newestOf(traffic: Traffic | undefined): { requests: number; errors: number } | undefined {
-  if (traffic === undefined || traffic.errors_per_s === 0) return undefined;
-  const requests = traffic.recent.slice(-2).reduce((sum, count) => sum + count, 0);
-  return { requests, errors: (requests * traffic.errors_per_s) / traffic.requests_per_s };
+/** Of APIs with errors. The rates are those of the last minute, or of less time after a start: so they say the share only. */
+function newestOf(byApi: ReadonlyMap<string, Traffic>): Map<string, Newest> {
+  const newest = new Map<string, Newest>();
+  for (const [name, { recent, requests_per_s, errors_per_s }] of byApi) {
+    if (errors_per_s === 0) continue;
+    const requests = recent.slice(-2).reduce((sum, count) => sum + count, 0);
+    newest.set(name, { requests, errors: (requests * errors_per_s) / requests_per_s });
+  }
+  return newest;
 }

@@ -5,7 +5,9 @@ import { attentionOf, type Troubles } from "../../../src/control/overview/attent
 import { JobRates } from "../../../src/control/overview/job-rates.ts";
 
 const NOW = Date.parse("2026-11-28T12:00:00Z");
-const NONE: Troubles = { nowMs: NOW, server: [], apis: [], waiting: [], ended: [], queues: [] };
+const NONE: Troubles = {
+  ...{ nowMs: NOW, server: [], apis: [], newest: new Map(), waiting: [], ended: [], queues: [] },
+};
 const state = (status: ApiState["status"], last_updated = "2026-11-28T11:00:00Z") =>
   ({ name: "iris", status, last_updated }) as ApiState;
 const title = (troubles: Partial<Troubles>) =>
@@ -43,8 +45,8 @@ describe("attention", () => {
     [1000, 10, []],
     [4, 4, []],
   ])("is paid to an API of whose %i newest requests %i failed: %j", (requests, errors, wanted) => {
-    const api = { state: state("live"), health: {}, pausedTime: undefined, newest: { requests, errors } };
-    expect(title({ apis: [api] })).toEqual(wanted);
+    const api = { state: state("live"), health: {}, pausedTime: undefined };
+    expect(title({ apis: [api], newest: new Map([["iris", { requests, errors }]]) })).toEqual(wanted);
   });
 
   it("is not paid to a rollout of less than ten minutes", () => {

@@ -1,7 +1,7 @@
 /** The overview that many follow: when it is computed, and what those who follow it are told. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { OverviewShown } from "../../../src/contracts/http/overview-operations.ts";
-import { OVERVIEW_SOON_MS } from "../../../src/contracts/limits/responses.ts";
+import { OVERVIEW_SOON_MS, STREAM_HEARTBEAT_MS } from "../../../src/contracts/limits/responses.ts";
 import { LiveOverview } from "../../../src/control/overview/live-overview.ts";
 
 /** Longer than until it is computed for a change, and shorter than until the next second's. */
@@ -53,6 +53,13 @@ describe("the overview after a change", () => {
     end();
     await vi.advanceTimersByTimeAsync(0);
     expect(listener.waiting.at(-1)).toContain('"running":2');
+    leave();
+  });
+
+  it("is silent for no longer than a proxy waits", async () => {
+    const { listener, leave } = await live().join();
+    await vi.advanceTimersByTimeAsync(STREAM_HEARTBEAT_MS);
+    expect(listener.waiting.slice(1)).toEqual([": nothing has changed\n\n"]);
     leave();
   });
 
