@@ -63,6 +63,7 @@ async function benchQueued(): Promise<void> {
   let queued = 0;
   for (const name of QUEUED_APIS)
     queued += (await submitAll(server, name, QUEUED_EACH, 5)).filter(({ status }) => status === 200).length;
+  await whenEnqueued(server);
   await pause(SETTLE_MS);
   const controller = server.child("controller");
   const windows: number[] = [];
@@ -116,6 +117,12 @@ function submit(url: string, agent: Agent): Promise<Accepted> {
 function quantile(accepted: readonly Accepted[], share: number): number {
   const sorted = accepted.map(({ ms }) => ms).sort((a, b) => a - b);
   return sorted[Math.floor(share * (sorted.length - 1))]!;
+}
+
+/** Until then they do not only wait. */
+async function whenEnqueued(server: TestServer): Promise<void> {
+  const enqueuing = /^quern_jobs\{.*status="status_enqueuing"\} [1-9]/m;
+  while (enqueuing.test(await server.metrics())) await pause(1_000);
 }
 
 /** Asked rarely: each question costs CPU. */
