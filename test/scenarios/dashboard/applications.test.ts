@@ -1,33 +1,19 @@
 /** The pages of declarative applications, in a real browser: their graph, and their buttons. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  barriers,
-  hasChromium,
-  newContext,
-  openBrowser,
-  openTab,
-  type Scheme,
-  signedIn,
-  takePicture,
-} from "../../harness/browser.ts";
+import { hasChromium, newContext, openBrowser, openTab, SCREENS, signedIn } from "../../harness/browser.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { applicationServer, IrisExample, lightModel, SETOSA } from "../../harness/iris-example.ts";
+import { problemsOf } from "../../harness/page-problems.ts";
 
 const server = applicationServer();
 const iris = new IrisExample(server);
 let browser: Browser;
 
-const THEMES_AND_WIDTHS: [Scheme, number][] = [
-  ["light", 1280],
-  ["dark", 1280],
-  ["light", 360],
-  ["dark", 360],
-];
 const PAGES = [
-  ["application", "applications/iris"],
-  ["application-resource", "applications/iris?resource=model/dnn"],
-  ["applications", "applications"],
+  ["application", "applications/iris", "ready"],
+  ["application-resource", "applications/iris?resource=model/dnn", "ready"],
+  ["applications", "applications", "ready"],
 ] as const;
 
 async function withPage(path: string, act: (page: Page) => Promise<void>): Promise<void> {
@@ -57,26 +43,8 @@ describe.skipIf(!hasChromium)("an application's page", () => {
     await server.stop();
   });
 
-  it.each(THEMES_AND_WIDTHS)("has no barrier, and fits its screen (%s, %i pixels)", async (scheme, width) => {
-    const context = await newContext(browser, scheme, width);
-    const { page, faults } = await signedIn(context, server);
-    const found: Record<string, string[]> = {};
-    for (const [name, path] of PAGES) {
-      await page.goto(`${server.baseUrl}/-/ui/${path}`);
-      await page.locator("main").getByText("ready").first().waitFor();
-      await eventually("it has loaded", () =>
-        page.evaluate<boolean>('document.querySelector("[aria-busy=true]") === null'),
-      );
-      await takePicture(page, `${name}-${scheme}-${width}`);
-      const beyond = await page.evaluate<number>(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-      );
-      const problems = [...(await barriers(page)), ...(beyond > 0 ? [`${beyond} pixels too wide`] : [])];
-      if (problems.length > 0) found[name] = problems;
-    }
-    expect(found).toEqual({});
-    expect(faults).toEqual([]);
-    await context.close();
+  it.each(SCREENS)("has no barrier, and fits its screen (%s, %i pixels)", async (...screen) => {
+    expect(await problemsOf([browser, server], PAGES, screen)).toEqual({});
   });
 
   it("shows a resource of the graph in detail, by a click and by the keyboard", async () => {

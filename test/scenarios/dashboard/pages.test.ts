@@ -1,16 +1,10 @@
 /** Every page of the dashboard, in a real browser on a real server. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  barriers,
-  hasChromium,
-  newContext,
-  openBrowser,
-  signedIn,
-  takePicture,
-} from "../../harness/browser.ts";
+import { hasChromium, newContext, openBrowser, SCREENS, signedIn } from "../../harness/browser.ts";
 import { deployDashboardProject, failingJob } from "../../harness/dashboard-project.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { problemsOf } from "../../harness/page-problems.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const server = new TestServer();
@@ -60,44 +54,13 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
     await server.stop();
   });
 
-  it.each(["light", "dark"] as const)(
-    "has no barrier and breaks no rule of its policy on any page (%s)",
-    async (scheme) => {
-      const context = await newContext(browser, scheme);
-      const { page, faults } = await signedIn(context, server);
-      const found: Record<string, string[]> = {};
-      for (const [name, path, content] of PAGES) {
-        await page.goto(`${server.baseUrl}/-/ui/${path()}`);
-        await page.locator("main").getByText(content).first().waitFor();
-        await eventually("it has loaded", () =>
-          page.evaluate<boolean>('document.querySelector("[aria-busy=true]") === null'),
-        );
-        await takePicture(page, `${name}-${scheme}`);
-        const problems = await barriers(page);
-        if (problems.length > 0) found[name] = problems;
-      }
-      expect(found).toEqual({});
-      expect(faults).toEqual([]);
-      await context.close();
+  it.each(SCREENS)(
+    "has no barrier, breaks no rule of its policy and fits its screen on any page (%s, %i pixels)",
+    async (...screen) => {
+      const pages = PAGES.map(([name, path, content]) => [name, path(), content] as const);
+      expect(await problemsOf([browser, server], pages, screen)).toEqual({});
     },
   );
-
-  it("fits a screen of 360 pixels without a bar to scroll sideways", async () => {
-    const context = await newContext(browser, "light", 360);
-    const { page } = await signedIn(context, server);
-    const wide: string[] = [];
-    for (const [name, path, content] of PAGES) {
-      await page.goto(`${server.baseUrl}/-/ui/${path()}`);
-      await page.locator("main").getByText(content).first().waitFor();
-      await takePicture(page, `${name}-narrow`);
-      const beyond = await page.evaluate<number>(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-      );
-      if (beyond > 0) wide.push(`${name}: ${beyond} pixels`);
-    }
-    expect(wide).toEqual([]);
-    await context.close();
-  });
 
   it("shows numbers over 2^53 as they are", async () => {
     const context = await newContext(browser);

@@ -7,12 +7,13 @@ import {
   hasChromium,
   newContext,
   openBrowser,
-  type Scheme,
+  SCREENS,
   signedIn,
   takePicture,
 } from "../../harness/browser.ts";
 import { deployDashboardProject, failingJob, repair } from "../../harness/dashboard-project.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { problemsOf } from "../../harness/page-problems.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const server = new TestServer();
@@ -155,35 +156,16 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
     });
   });
 
-  it.each([
-    ["light", 1280],
-    ["dark", 1280],
-    ["light", 360],
-    ["dark", 360],
-  ] as [Scheme, number][])(
+  it.each(SCREENS)(
     "has no barrier on these pages, and fits its screen (%s, %i pixels)",
-    async (scheme, width) => {
-      const context = await newContext(browser, scheme, width);
-      const { page, faults } = await signedIn(context, server);
-      const found: Record<string, string[]> = {};
-      for (const [name, path, content] of [
+    async (...screen) => {
+      const pages = [
         ["versions", "apis/flowers?tab=versions", "Rolled back to"],
         ["plots", "apis/flowers", "rolled back to"],
         ["rounds", `jobs/captions/${job}`, "errors like that"],
         ["failures", `jobs/captions/${job}?tab=failures`, "image_url"],
-      ] as const) {
-        await page.goto(`${server.baseUrl}/-/ui/${path}`);
-        await page.locator("main").getByText(content).first().waitFor();
-        await takePicture(page, `${name}-${scheme}-${width}`);
-        const beyond = await page.evaluate<number>(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        const problems = [...(await barriers(page)), ...(beyond > 0 ? [`${beyond} pixels too wide`] : [])];
-        if (problems.length > 0) found[name] = problems;
-      }
-      expect(found).toEqual({});
-      expect(faults).toEqual([]);
-      await context.close();
+      ] as const;
+      expect(await problemsOf([browser, server], pages, screen)).toEqual({});
     },
   );
 
