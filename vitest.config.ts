@@ -19,6 +19,7 @@ const LONG = [
   "test/scenarios/operations/postgres.test.ts",
   "test/scenarios/operations/random-kills.test.ts",
   "test/scenarios/operations/restarts.test.ts",
+  "test/scenarios/operations/standby.test.ts",
   "test/scenarios/applications/application-data.test.ts",
   "test/former-examples/former-examples.test.ts",
   "test/conformance/object-store.test.ts",

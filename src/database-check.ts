@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { databaseFile } from "./contracts/data-layout.ts";
 import { shownDatabase } from "./contracts/secrets.ts";
 import { findFault } from "./database/open-database.ts";
+import type { Found } from "./database/postgres/lease.ts";
+import { findLease } from "./database/postgres/lease-rows.ts";
 import { mismatchOf, readPostgres } from "./database/postgres/read-postgres.ts";
 
 export interface DatabaseFound {
@@ -25,6 +27,11 @@ export async function checkDatabase(
   return { detail: detail!, cure: cure.join(". ") };
 }
 
+/** Which of several servers has the database. */
+function ownerWords({ lease, isLocked }: Found): string {
+  return isLocked && lease !== undefined ? `, used by the server on ${lease.host} since ${lease.taken}` : "";
+}
+
 async function checkPostgres(dataDir: string, url: string, hasState: boolean): Promise<DatabaseFound> {
   const shown = shownDatabase(url);
   try {
@@ -33,7 +40,8 @@ async function checkPostgres(dataDir: string, url: string, hasState: boolean): P
         "SELECT current_setting('server_version') AS version",
       );
       const mismatch = await mismatchOf(db, dataDir, hasState);
-      if (mismatch === undefined) return { detail: `${shown}, PostgreSQL ${version}` };
+      if (mismatch === undefined)
+        return { detail: `${shown}, PostgreSQL ${version}${ownerWords(await findLease(db))}` };
       return { detail: `${shown} ${mismatch.what}`, cure: mismatch.cure };
     });
   } catch (error) {

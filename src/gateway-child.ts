@@ -6,6 +6,7 @@ import { setLogLevel } from "./base/log.ts";
 import type { StartRole } from "./child.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { accessLogFile, controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
+import { isStandbyMessage } from "./contracts/messages.ts";
 import { ownFaults } from "./gateway/answers/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
 import { ALL_IDLE, IDLE, STOPS_SOON } from "./parent/supervised-child.ts";
@@ -31,6 +32,7 @@ export const start: StartRole = async (message) => {
   await gateway.start();
   process.on("message", (message, socket) => {
     if (message === STOPS_SOON) gateway.stopSoon();
+    if (isStandbyMessage(message)) gateway.router.stand(message.standby);
     // The client may have disconnected during the transfer.
     if (socket !== undefined) gateway.accept(socket as Socket, (message as { listener: number }).listener);
   });
@@ -63,6 +65,7 @@ async function openGateway(options: ChildOptions, sockets: Sockets): Promise<Gat
       controllerSocket: controllerSocket(runtimeDir),
       internalSocket: internalSocket(runtimeDir),
       routesFile: routesFile(dataDir),
+      isShared: options.state !== undefined,
       accessLog: options.accessLog ? accessLogFile(dataDir) : undefined,
       rules: { main: hostRules(listen, publicUrl), control: hostRules(controlListen ?? listen, publicUrl) },
       jwt: jwt && (await verifierOf(jwt)),

@@ -22,7 +22,14 @@ export async function checkState(
   try {
     // A database without tables has no state yet: its first start makes both.
     await readPostgres(database, (statements) =>
-      openState({ address, dataDir, db: statements as Database, env: serverEnvironment, log }),
+      openState({
+        address,
+        dataDir,
+        db: statements as Database,
+        env: serverEnvironment,
+        log,
+        confirmOwner: async () => {},
+      }),
     );
     return { detail: address };
   } catch (error) {

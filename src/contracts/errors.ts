@@ -51,6 +51,7 @@ export const ERRORS = {
   database_unavailable: [503, "The database cannot be reached"],
   unhealthy: [503, "Something needs a person"],
   server_unavailable: [503, "The server is starting or stopping"],
+  standby: [503, "The server is a standby"],
   prediction_timeout: [504, "The prediction took too long"],
   http_version_not_supported: [505, "The HTTP version is not supported"],
   disk_full: [507, "The server's disk is full"],

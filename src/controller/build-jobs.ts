@@ -31,6 +31,7 @@ import { openStores } from "../object-store/backends/stores.ts";
 import { ConditionProbe } from "../object-store/condition-probe.ts";
 import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { appendLogLine } from "../observe/log-files.ts";
+import { FencedStore } from "../state/fenced-store.ts";
 import { forRequest } from "../state/state-store.ts";
 import { forgetWorker } from "./build-replicas.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -43,12 +44,12 @@ export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "hasCon
 
 /** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
 export function buildStoresAndQueues(
-  { workerDeps, log, options, state }: Infrastructure,
+  { workerDeps, log, options, state, confirmOwner }: Infrastructure,
   roots: readonly LocalRoot[],
 ): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
   makeDirectories(outputsDirectory(dataDir));
-  const store = openStores(
+  const stores = openStores(
     {
       ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
       outputsDirectory: realpathSync(outputsDirectory(dataDir)),
@@ -56,6 +57,7 @@ export function buildStoresAndQueues(
     },
     state?.place,
   );
+  const store = state === undefined ? stores : new FencedStore(stores, confirmOwner);
   const sqs = new Sqs();
   const outbox = new Outbox({
     // A message that was sent and not deleted is sent again. So the deletion waits for the database.

@@ -4,18 +4,26 @@
  */
 import { type DiskWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
+import { type ActiveServer, activeServerWords } from "../contracts/messages.ts";
 import { shownDatabase } from "../contracts/secrets.ts";
 import type { Database } from "../database/database.ts";
 import type { OnMoved } from "../database/migrations.ts";
 import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "../database/open-database.ts";
+import type { LeaseOwner } from "../database/postgres/lease.ts";
 import type { OnReach } from "../database/postgres/link.ts";
 import { openOwnPostgres } from "../database/postgres/open-postgres.ts";
+import type { StandbyOptions } from "../database/postgres/standby.ts";
 import type { OnLocked } from "../database/sqlite.ts";
 
 export interface ChosenDatabase {
   db: Database;
   /** Why the database does not serve now, in words; undefined if it does. */
   fault: () => string | undefined;
+  /**
+   * Resolves once this server has the database for certain. Rejects if another one has it, or if `signal` is aborted
+   * while the database cannot be reached.
+   */
+  confirmOwner: (signal: AbortSignal) => Promise<void>;
   close: () => Promise<void>;
 }
 
@@ -27,6 +35,10 @@ interface ChooseOptions {
   hasState: boolean;
   log: Log;
   diskWait: DiskWait;
+  /** This server, for those that wait for the database. */
+  owner: LeaseOwner;
+  /** Another server has the database. */
+  onStandby: (active: ActiveServer) => void;
 }
 
 export async function openChosenDatabase(options: ChooseOptions): Promise<ChosenDatabase> {
@@ -39,13 +51,42 @@ export async function openChosenDatabase(options: ChooseOptions): Promise<Chosen
   if (database === undefined) return openFile(options, onMoved);
   const onTaken = (error: Error) => {
     log.error({ event: "database_taken" }, `${error.message}; this controller stops`);
+    // Its gateways refuse requests from now on, and not only when the next controller has found the new owner.
+    if (hasState) options.onStandby({ host: "", place: "", since: "" });
     // As if the parent had asked: workers stop too. The next start says what a person must do.
     process.kill(process.pid, "SIGTERM");
   };
   const onReach = tellOfReach(log, shownDatabase(database));
-  const openIt = () => openOwnPostgres(dataDir, { url: database, hasState, onMoved, onReach, onTaken });
-  const db = await whenDiskHasSpace(openIt, diskWait);
-  return { db, fault: () => db.fault, close: () => db.close() };
+  // Without a state, another server would not have the files of this database.
+  const standby = hasState ? waiting(options) : undefined;
+  const postgres = { url: database, hasState, owner: options.owner, standby, onMoved, onReach, onTaken };
+  const db = await whenDiskHasSpace(() => openOwnPostgres(dataDir, postgres), diskWait);
+  return {
+    db,
+    fault: () => db.fault,
+    confirmOwner: (signal) => db.confirmOwner(signal),
+    close: () => db.close(),
+  };
+}
+
+/** What a server does that waits for its database. */
+function waiting({ log, onStandby }: ChooseOptions): Omit<StandbyOptions, "own"> {
+  return {
+    onStandby: (lease) => {
+      const active = { host: lease?.host ?? "", place: lease?.place ?? "", since: lease?.taken ?? "" };
+      const { host, since } = active;
+      log.info(
+        { event: "server_standby", host, since },
+        `${activeServerWords(active)} has the database; this one waits`,
+      );
+      onStandby(active);
+    },
+    onTakeover: (lease, why) => {
+      const former = activeServerWords({ host: lease?.host ?? "", place: "", since: "" });
+      const what = why === "free" ? "does not have the database any more" : "has been silent for too long";
+      log.warn({ event: "server_takes_over", host: lease?.host }, `${former} ${what}; this one takes over`);
+    },
+  };
 }
 
 async function openFile(
@@ -63,7 +104,7 @@ async function openFile(
     await db.close();
     inUse.clear();
   };
-  return { db, fault: () => undefined, close };
+  return { db, fault: () => undefined, confirmOwner: async () => {}, close };
 }
 
 function tellOfLock(log: Log): OnLocked {

@@ -4,16 +4,19 @@
  */
 
 import { realpathSync } from "node:fs";
+import { hostname } from "node:os";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
 import { type DiskWait, describeWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import { type Log, processLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { environmentsDirectory } from "../contracts/data-layout.ts";
-import { type DataDirectory, lockDataDirectory } from "../database/data-directory.ts";
+import type { ActiveServer } from "../contracts/messages.ts";
+import { type DataDirectory, directoryIdentity, lockDataDirectory } from "../database/data-directory.ts";
 import type { Database } from "../database/database.ts";
 import { takeEpoch } from "../database/owner-row.ts";
 import { patientDatabase } from "../database/patient-database.ts";
+import type { LeaseOwner } from "../database/postgres/lease.ts";
 import { ComputeAccount } from "../engine/compute-account.ts";
 import { PythonEnvironments } from "../engine/environments/python-environment.ts";
 import { findGpus } from "../engine/gpus.ts";
@@ -26,7 +29,11 @@ import { openChosenDatabase } from "./choose-database.ts";
 import { settleInstance } from "./settle-instance.ts";
 import { openState, type SettledState, takeState } from "./settle-state.ts";
 
-export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
+export type ControllerOptions = ChildOptions & {
+  serverEnv: NodeJS.ProcessEnv;
+  /** Another server has the database: this one waits, or stops. */
+  onStandby: (active: ActiveServer) => void;
+};
 
 /** The dependencies of all rooms. */
 export interface Infrastructure {
@@ -35,6 +42,8 @@ export interface Infrastructure {
   db: Database;
   /** Why the database does not serve now; undefined if it does. */
   databaseFault: () => string | undefined;
+  /** Resolves once this server has the database for certain; rejects if another one has it. */
+  confirmOwner: () => Promise<void>;
   /** Higher than the epoch of every former controller. */
   epoch: number;
   workerDeps: StartWorkerDeps;
@@ -61,7 +70,7 @@ function lockFor({ dataDir, parentPid }: ControllerOptions): Promise<DataDirecto
 export async function openInfrastructure(
   options: ControllerOptions,
 ): Promise<Infrastructure & { close: () => Promise<void> }> {
-  const { dataDir, runtimeDir, serverEnv, python } = options;
+  const { dataDir, serverEnv, python } = options;
   const log = processLog();
   const diskWait = {
     onWait: (error: unknown) => log.error({ event: "resources_short" }, describeWait(error, "waiting")),
@@ -77,28 +86,23 @@ export async function openInfrastructure(
   const refusing = environments.pythons.refusal();
   const chosen = await openChosenDatabase({
     ...{ dataDir, database: options.database, hasState: options.state !== undefined, log, diskWait },
+    owner: ownerOf(options),
+    onStandby: options.onStandby,
   });
   const { db } = chosen;
   const patientDb = patientDatabase(db, diskWait);
-  const { instance, state } = await settle(options, { db: patientDb, log, diskWait }).catch(
+  const leaving = new AbortController();
+  const confirmOwner = () => chosen.confirmOwner(leaving.signal);
+  const { instance, state } = await settle(options, { db: patientDb, log, diskWait, confirmOwner }).catch(
     async (error: unknown) => {
       await chosen.close();
       directory.release();
       throw error;
     },
   );
-  const ownerOptions = { instanceId: instance.id, dataDir: realpathSync(dataDir) };
-  const engine = new LocalEngine({
-    ...ownerOptions,
-    runtimeDir,
-    pythonRuntime: pythonRuntimeDir,
-    serverEnv,
-    watchLog,
-    delegatedCgroup: options.delegatedCgroup,
-  });
+  const engine = localEngine(options, instance.id);
   const gpus = await finding;
   const { apiPort } = options;
-  const leaving = new AbortController();
   const projects = projectTrees(state, { dataDir, log, leaving: leaving.signal });
   const workerDeps = {
     ...{ db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0, apiPort, projects },
@@ -119,6 +123,7 @@ export async function openInfrastructure(
     log,
     db,
     databaseFault: chosen.fault,
+    confirmOwner,
     epoch: await takeEpoch(patientDb),
     workerDeps,
     account,
@@ -130,12 +135,35 @@ export async function openInfrastructure(
   };
 }
 
+function localEngine(options: ControllerOptions, instanceId: string): LocalEngine {
+  const { dataDir, runtimeDir, serverEnv, delegatedCgroup, state } = options;
+  return new LocalEngine({
+    ...{ instanceId, dataDir: realpathSync(dataDir), isShared: state !== undefined },
+    ...{ runtimeDir, pythonRuntime: pythonRuntimeDir, serverEnv, watchLog, delegatedCgroup },
+  });
+}
+
+/** This server, for those that wait for its database. Called when the data directory is locked. */
+function ownerOf({ dataDir, publicUrl, mainUrl }: ControllerOptions): LeaseOwner {
+  const path = realpathSync(dataDir);
+  return {
+    directory: directoryIdentity(path),
+    host: hostname(),
+    place: `${publicUrl ?? mainUrl}, data directory ${path}`,
+  };
+}
+
 /** Whose data directory and state these are. */
 async function settle(
   { dataDir, continueJobs, state: address, serverEnv: env }: ControllerOptions,
-  { db, log, diskWait }: { db: Database; log: Log; diskWait: DiskWait },
+  {
+    db,
+    log,
+    diskWait,
+    confirmOwner,
+  }: { db: Database; log: Log; diskWait: DiskWait; confirmOwner: () => Promise<void> },
 ) {
-  const opened = await openState({ address, dataDir, db, env, log });
+  const opened = await openState({ address, dataDir, db, env, log, confirmOwner });
   const isCache = opened !== undefined;
   const instance = await settleInstance({ dataDir, continueJobs, isCache, db, log, diskWait });
   const state = opened && (await takeState(opened, { dataDir, db, log, instanceId: instance.id }));

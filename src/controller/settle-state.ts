@@ -20,6 +20,7 @@ import { ConditionProbe } from "../object-store/condition-probe.ts";
 import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { isInside } from "../object-store/files/real-path.ts";
 import { ConditionFailed, type ObjectStore } from "../object-store/object-store.ts";
+import { FencedStore } from "../state/fenced-store.ts";
 import {
   announceToken,
   type FoundOwner,
@@ -59,6 +60,8 @@ interface OpenOptions {
   db: Database;
   env: NodeJS.ProcessEnv;
   log: Log;
+  /** Resolves once this server has the database for certain. */
+  confirmOwner: () => Promise<void>;
 }
 
 /** A state in files must be where no job and no cache is. */
@@ -84,13 +87,15 @@ export async function openState({
   db,
   env,
   log,
+  confirmOwner,
 }: OpenOptions): Promise<OpenedState | undefined> {
   const recorded = await recordedState(db);
   if (address === undefined) {
     if (recorded.state_token !== "" || recorded.state_next !== "") throw stateNeeded(recorded);
     return undefined;
   }
-  const place = { address, store: openStateStore(env, await ownDirectory(address), tmpdir()) };
+  const unfenced = openStateStore(env, await ownDirectory(address), tmpdir());
+  const place = { address, store: new FencedStore(unfenced, confirmOwner) };
   const store = new ServerStore(place.store, OWN_PREFIX, address);
   try {
     const opened = await checked({ place, store, recorded }, forRequest(store, log));

@@ -2,6 +2,7 @@
  * The data directory: mode 0700, one owner at a time. The lock is the kernel's, held through SQLite on a separate file,
  * so a killed process releases it at once.
  */
+import { createHash } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -10,10 +11,13 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
+import { hostname } from "node:os";
 import { delay } from "../base/clock.ts";
 import { shortageOf } from "../base/disk-full.ts";
+import { bootId } from "../base/process-identity.ts";
 import { CannotStart, isNotForUs } from "../contracts/cannot-start.ts";
 import {
   applicationsDirectory,
@@ -108,6 +112,16 @@ function readIfThere(file: string): string {
   } catch {
     return "";
   }
+}
+
+/**
+ * Identifies a locked data directory among those of all machines. It changes with each boot, and when the directory is
+ * moved.
+ */
+export function directoryIdentity(path: string): string {
+  const { dev, ino } = statSync(lockFile(path));
+  const parts = [bootId() ?? hostname(), dev, ino, path];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
 /** A directory for files that need not outlive this process. Files that a former process left there are removed. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import type { ActiveServer } from "../contracts/messages.ts";
 import { PROOF_PATH } from "../contracts/server-proof.ts";
 import { refuse, refuseLast } from "./answers/refuse.ts";
 import type { ControlPlane, Target } from "./control-plane.ts";
@@ -15,7 +16,7 @@ import { targetFault } from "./door/request-target.ts";
 import { refuseStranger, StrangersAskedFor } from "./door/strangers.ts";
 import type { Predictions } from "./predictions.ts";
 import type { RouteTable } from "./replicas/route-table.ts";
-import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
+import { misdirected, notCanonical, pathEnd, standsBy, unknownAddress } from "./target-errors.ts";
 import type { Visit } from "./visit.ts";
 
 export interface RouterDeps {
@@ -31,9 +32,19 @@ export class Router {
   private readonly strangers = new StrangersAskedFor();
   /** The server stops soon, or now: new requests should go elsewhere (docs/contract/operations.md#drain-delay). */
   stopsSoon = false;
+  /** Who has the database: this server, another one, or nobody knows yet. */
+  private standing: "active" | "unknown" | ActiveServer;
 
-  constructor(deps: RouterDeps) {
+  /** `isShared`: another server may have the database. So this one is not ready before it knows. */
+  constructor(deps: RouterDeps, isShared: boolean) {
     this.deps = deps;
+    this.standing = isShared ? "unknown" : "active";
+  }
+
+  /** Null: this server has the database. If another one has it, requests are refused, and replicas may end. */
+  stand(active: ActiveServer | null): void {
+    this.standing = active ?? "active";
+    if (active !== null) this.deps.routes.leaveReplicas();
   }
 
   /** An unexpected exception becomes a 500 for this request only. */
@@ -57,6 +68,7 @@ export class Router {
     const fault = targetFault(path);
     if (fault !== undefined) return refuseVisit(visit, notCanonical(path, fault));
     if (path.startsWith("/-")) return this.takeControl(visit, path);
+    if (typeof this.standing === "object") return refuseVisit(visit, standsBy(this.standing));
     const endpoint = routes.endpoints.find(path);
     const isReached = endpoint?.address.is_public === true || this.isInternal(visit);
     if (endpoint === undefined || !isReached) return this.takeUnknown(visit, path);
@@ -151,12 +163,20 @@ export class Router {
     }
     if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
     if (path === "/-/readyz") {
-      const why = this.stopsSoon ? "stopping\n" : routes.isReady ? undefined : "starting\n";
-      return sendText(response, why === undefined ? 200 : 503, why ?? "ok\n", requestId);
+      const why = this.notReady;
+      return sendText(response, why === undefined ? 200 : 503, `${why ?? "ok"}\n`, requestId);
     }
+    if (typeof this.standing === "object" && !isProof) return refuseVisit(visit, standsBy(this.standing));
     if (isProof) answerProof(request, response, requestId, routes.adminTokenSha256);
     else if (entrance.hasControl) this.forward(visit);
     else refuseVisit(visit, unknownAddress(path));
+  }
+
+  /** Why load balancers should send no requests; undefined if they should. */
+  private get notReady(): string | undefined {
+    if (this.stopsSoon) return "stopping";
+    if (typeof this.standing === "object") return "standby";
+    return this.deps.routes.isReady && this.standing === "active" ? undefined : "starting";
   }
 
   private forward(visit: Visit, target?: Target): void {

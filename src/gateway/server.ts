@@ -81,13 +81,15 @@ export interface GatewayOptions {
   /** How many gateways share the load, this one included. */
   gateways: number;
   maxBodyBytes: number;
+  /** Other servers may have the database (`--state`): this one is not ready before it knows. */
+  isShared: boolean;
   /** The file of the access log; undefined if there is none. */
   accessLog: string | undefined;
 }
 
 export class Gateway {
   private readonly routes: RouteTable;
-  private readonly router: Router;
+  readonly router: Router;
   private readonly report: CountsReport;
   private readonly usedKeys: UsedKeys;
   private readonly inside: Inside;
@@ -144,7 +146,7 @@ export class Gateway {
     const controller = new ControllerConnections(options.controllerSocket);
     const controlPlane = new ControlPlane({ authorization, bodies, clients, controller });
     const answering = { authorization, clients, predictions, controlPlane };
-    this.router = new Router({ routes: this.routes, ...answering });
+    this.router = new Router({ routes: this.routes, ...answering }, options.isShared);
     this.inside = new Inside({
       routes: this.routes,
       // User code needs its capability and no key.

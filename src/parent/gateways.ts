@@ -3,6 +3,7 @@
  * connections from a dealer. A single one has the sockets itself.
  */
 import type { ChildProcess } from "node:child_process";
+import type { StandbyMessage } from "../contracts/messages.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
 import { INSIDE, type ListeningSockets } from "./listening-sockets.ts";
 import { ALL_IDLE, STOPS_SOON, SupervisedChild, type SupervisedChildOptions } from "./supervised-child.ts";
@@ -11,6 +12,8 @@ export class Gateways {
   readonly children: readonly SupervisedChild[];
   private readonly dealer: ConnectionDealer | undefined;
   private stopsSoon = false;
+  /** What they were told last about the database. */
+  private standing: StandbyMessage | undefined;
   private isLeaving = false;
 
   constructor(
@@ -27,6 +30,7 @@ export class Gateways {
       onIdle: (gateway: SupervisedChild) => this.onIdle(gateway),
       onReady: () => {
         this.tellStop();
+        this.tellStanding();
         options.onReady();
       },
     } as const;
@@ -51,6 +55,12 @@ export class Gateways {
     this.tellStop();
   }
 
+  /** This server has the database, or another one: then they refuse requests. */
+  stand(message: StandbyMessage): void {
+    this.standing = message;
+    this.tellStanding();
+  }
+
   /** Stops all. The listener for user code stays open until `closeLast`. */
   async stop(): Promise<void> {
     await this.dealer?.close();
@@ -69,6 +79,11 @@ export class Gateways {
   /** Also for one that has been started since. */
   private tellStop(): void {
     if (this.stopsSoon) for (const { running } of this.children) running?.send(STOPS_SOON, () => {});
+  }
+
+  private tellStanding(): void {
+    const { standing } = this;
+    if (standing !== undefined) for (const { running } of this.children) running?.send(standing, () => {});
   }
 
   /** Stopping gateways still take calls of user code, because the requests that they finish may need another API. */

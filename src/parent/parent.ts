@@ -5,10 +5,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { inBackground, surviveAll } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
-import { END_WITH_ME } from "../contracts/starter.ts";
+import { END_WITH_ME, type StandbyMessage } from "../contracts/messages.ts";
 import { isTerminal, say, tell, tellSoon } from "../observe/words.ts";
 import { forgetAddress, writeAddress } from "./address-file.ts";
 import { rememberApiPort } from "./api-port.ts";
+import { describeStandby } from "./describe-standby.ts";
 import { Gateways } from "./gateways.ts";
 import type { ListeningSockets } from "./listening-sockets.ts";
 import type { Systemd } from "./notify-systemd.ts";
@@ -48,6 +49,11 @@ export class Parent {
       ...{ ...child, role: "controller", name: "controller" },
       sockets: [],
       onIdle: () => {},
+      onStandby: (message) => this.onStandby(message),
+      onReady: () => {
+        this.gateways.stand({ standby: null });
+        this.onReady();
+      },
     });
   }
 
@@ -85,6 +91,13 @@ export class Parent {
     if (!this.wasReady) surviveAll(sayContained);
     this.wasReady = true;
     inBackground(this.announce());
+  }
+
+  /** The server waits for its database. For systemd it has started: it may wait for months. */
+  private onStandby(message: StandbyMessage): void {
+    this.gateways.stand(message);
+    this.systemd.ready();
+    if (message.standby !== null) say(describeStandby(message.standby));
   }
 
   /** Writes the address of the control plane for the command line, and says where the server is. */

@@ -12,6 +12,7 @@ import {
   CHILD_SILENT_MAX_MS,
   HEARTBEAT_MS,
 } from "../contracts/limits/processes.ts";
+import { isStandbyMessage, type StandbyMessage } from "../contracts/messages.ts";
 import { packageRoot } from "../contracts/package-root.ts";
 import { tellSoon } from "../observe/words.ts";
 import { Silence } from "./silence.ts";
@@ -58,6 +59,8 @@ export interface SupervisedChildOptions {
   options: string;
   onReady: () => void;
   onIdle: (child: SupervisedChild) => void;
+  /** A controller says that another server has the database. */
+  onStandby?: (message: StandbyMessage) => void;
 }
 
 export class SupervisedChild {
@@ -133,6 +136,7 @@ export class SupervisedChild {
     const end = await this.start(options, (text) => {
       this.silence.heard();
       if (text === ALIVE) return;
+      if (isStandbyMessage(text)) return this.options.onStandby?.(text);
       this.isIdle = text === IDLE;
       if (this.isIdle) return this.options.onIdle(this);
       this.isReady = text === "ready";

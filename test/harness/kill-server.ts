@@ -3,9 +3,14 @@ import { killAll, processes } from "./processes.ts";
 import type { TestServer } from "./server.ts";
 
 export async function killAllOf(server: TestServer): Promise<void> {
-  const parent = server.parent!;
-  const exited = new Promise((resolve) => parent.once("exit", resolve));
-  const children = processes().filter(({ ppid }) => ppid === parent.pid);
-  killAll([parent.pid!, ...children.map(({ pid }) => pid), ...server.workers(), ...server.stages()]);
+  const exited = new Promise((resolve) => server.parent!.once("exit", resolve));
+  killAll(allOf(server));
   await exited;
+}
+
+/** The ids of all processes of a server, its workers included. */
+export function allOf(server: TestServer): number[] {
+  const parent = server.parent!.pid!;
+  const children = processes().filter(({ ppid }) => ppid === parent);
+  return [parent, ...children.map(({ pid }) => pid), ...server.workers(), ...server.stages()];
 }

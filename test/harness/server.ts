@@ -95,6 +95,12 @@ export class TestServer {
 
   /** Starts `quern up` and waits until it is ready. `env` is for this start only. */
   async start(env: NodeJS.ProcessEnv = {}, args: string[] = []): Promise<void> {
+    this.begin(env, args);
+    await this.ready();
+  }
+
+  /** Starts `quern up`, and does not wait. */
+  begin(env: NodeJS.ProcessEnv = {}, args: string[] = []): void {
     rmSync(join(this.dataDir, "address"), { force: true });
     const port = this.baseUrl === "" ? "0" : new URL(this.baseUrl).port;
     const command = [
@@ -119,8 +125,12 @@ export class TestServer {
     parent.stderr!.on("data", (text) => {
       this.stderr += String(text);
     });
+  }
+
+  async ready(): Promise<void> {
+    const { parent } = this;
     await eventually("the server is ready", () => {
-      if (parent.exitCode !== null) throw new Error(`quern up ended: ${this.stderr}`);
+      if (parent!.exitCode !== null) throw new Error(`quern up ended: ${this.stderr}`);
       return existsSync(join(this.dataDir, "address"));
     });
     const before = this.baseUrl;

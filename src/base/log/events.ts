@@ -48,6 +48,8 @@ export const LOG_EVENTS = {
   database_unlocked: "the lock is gone",
   database_unreachable: "PostgreSQL does not respond; jobs and changes wait",
   database_reached: "PostgreSQL responds again",
+  server_standby: "another server has the database (`host`, `since`); this one waits until it may take it",
+  server_takes_over: "the server that had the database (`host`) has ended or is silent; this one takes over",
   database_taken: "another controller has taken the database; this one stops",
   database_damaged: "the database failed a check after an unclean stop",
   database_migrating: "the tables of an older release are changed",

@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { inBackground } from "../../base/boundary.ts";
 import { wallMs } from "../../base/clock.ts";
 import { printableLine } from "../../base/printable.ts";
-import { END_WITH_ME } from "../../contracts/starter.ts";
+import { END_WITH_ME } from "../../contracts/messages.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { waitUntilReady } from "./applications.ts";
 import { type Deployed, sendProject, waitUntilLive } from "./deploy.ts";

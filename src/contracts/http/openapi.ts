@@ -12,6 +12,7 @@ const EVERYWHERE: readonly ErrorCode[] = [
   "misdirected_request",
   "database_unavailable",
   "server_unavailable",
+  "standby",
 ];
 /**
  * A segment of a path (gateway/door/request-target.ts): no control characters, and neither `.` nor `..`. No name begins

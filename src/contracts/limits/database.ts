@@ -43,6 +43,23 @@ export const DATABASE_LEAVING_MS = 3_000;
 export const DATABASE_HANGS_MS = 3_000;
 /** How long a start waits for the session of a former controller: after a kill -9 it ends within its statement. */
 export const DATABASE_TAKEN_WAIT_MS = 30_000;
+/**
+ * The lease of the server that has the database (docs/decisions/0037-standby.md). A server that does not renew it for
+ * the longer time loses the database to one that waits. Two renewals may fail: a turn of the event loop takes 1 s at
+ * most. A takeover takes 10 s at most, of which a start needs three.
+ */
+export const DATABASE_RENEW_MS = 2_000;
+export const DATABASE_LEASE_MS = 6_000;
+/** A renewal takes a millisecond. One without an answer for this long loses its connection. */
+export const POSTGRES_RENEWAL_MS = 3_000;
+/** A server that waits looks at the lease this often: two statements that read. */
+export const DATABASE_STANDBY_POLL_MS = 500;
+/** Its statements have these limits: a connection that hangs must not delay the takeover for long. */
+export const POSTGRES_STANDBY = { serverMs: 4_000, clientMs: 5_000 };
+/**
+ * How long the lock must be free. Its holder connects again within 2 s of a restart of PostgreSQL (POSTGRES_RECONNECT).
+ */
+export const DATABASE_LOCK_FREE_MS = 3_000;
 
 /** The series behind the plots (docs/contract/operations.md#series): minutes for a day, hours for two weeks. */
 export const MINUTES_KEPT_S = 86_400;

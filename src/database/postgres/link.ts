@@ -93,9 +93,18 @@ export class Link {
     this.outage ??= { why: error.message, sinceMs: performance.now(), isTold: true };
   }
 
-  /** What waits goes on waiting, as in every outage: a job must not end because of it. */
-  private giveUp(error: CannotStart): void {
+  /**
+   * Somebody else has taken the database. What waits goes on waiting, as in every outage: a job must not end because of
+   * it.
+   */
+  giveUp(error: CannotStart): void {
+    if (this.isClosed) return;
     this.isClosed = true;
+    clearTimeout(this.retry);
+    const { current } = this;
+    if (current !== undefined) this.waiting = new Later();
+    this.current = undefined;
+    current?.session.close();
     this.outage = { why: error.message, sinceMs: performance.now(), isTold: true };
     this.options.onTaken(error);
   }

@@ -7,17 +7,21 @@ import {
   DATABASE_TAKEN_WAIT_MS,
   POSTGRES_MIGRATION_MS,
   POSTGRES_SLOW_STATEMENT_MS,
+  POSTGRES_STANDBY,
   POSTGRES_STATEMENT_MS,
 } from "../../contracts/limits/database.ts";
 import { shownDatabase } from "../../contracts/secrets.ts";
 import type { Statements } from "../database.ts";
 import { migrate, type OnMoved } from "../migrations.ts";
 import { ConnectionLost, inWords, isSetUpWrong } from "./faults.ts";
+import type { LeaseOwner } from "./lease.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
 import { Link, type OnReach } from "./link.ts";
-import { Ownership, Taken } from "./ownership.ts";
+import { Ownership, Taken, takenMeanwhile } from "./ownership.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { mismatchOf } from "./read-postgres.ts";
 import { Session, type StatementLimits } from "./session.ts";
+import { Standby, type StandbyOptions } from "./standby.ts";
 
 /** Earlier ones lack no statement that is used, but no test runs on them. */
 const LEAST_VERSION = 130_000;
@@ -35,8 +39,12 @@ export interface PostgresOptions {
   hasState?: boolean;
   /** Gives up if it cannot be reached at once: for commands. A server waits. */
   isImpatient?: boolean;
-  /** Another owner has taken the database while this one was not connected. It is out of reach from then on. */
+  /** Another owner has taken the database. It is out of reach from then on. */
   onTaken?: (error: Error) => void;
+  /** The server that takes the database, and keeps a lease; undefined for commands. */
+  owner?: LeaseOwner;
+  /** Waits for as long as another server has the database; undefined: for a while only. */
+  standby?: Omit<StandbyOptions, "own">;
 }
 
 /** Reads a database before it is taken. Throws if it is not the right one: its owner must notice nothing of that. */
@@ -44,30 +52,50 @@ type Check = (session: Statements) => Promise<void>;
 
 /** Connects and takes the database. Its tables are as they were found. Throws `CannotStart` if a person must act. */
 export async function connectPostgres(
-  { url, onReach, onTaken, isImpatient = false, limits = { ...USUAL } }: PostgresOptions,
+  options: PostgresOptions,
   check: Check = async () => {},
 ): Promise<PostgresDatabase> {
-  const ownership = new Ownership();
+  const { url, onReach, onTaken = () => {}, isImpatient = false, limits = { ...USUAL }, owner } = options;
+  const ownership = new Ownership(owner);
+  const standby = owner && options.standby && new Standby({ ...options.standby, own: owner });
   const untilMs = performance.now() + DATABASE_TAKEN_WAIT_MS;
+  const isLate = () => standby === undefined && performance.now() > untilMs;
+  let isFirst = true;
+  let keeper: LeaseKeeper | undefined;
   const link = new Link({
-    open: async () => checked(await Session.open(url, limits), check),
+    open: async () => checked(await Session.open(url, limits), isFirst ? check : undefined),
     take: async (session) => {
+      if (isFirst && standby !== undefined) {
+        await standby.wait(session);
+        // The server that had it may have made its tables since the first look.
+        await check(session);
+      }
       const tenure = await ownership.take(session);
-      check = async () => {};
+      isFirst = false;
       return tenure;
     },
-    isFinal: (error) =>
-      isSetUpWrong(error) || (error instanceof Taken ? performance.now() > untilMs : isImpatient),
+    isFinal: (error) => isSetUpWrong(error) || (error instanceof Taken ? isLate() : isImpatient),
     onReach: onReach ?? (() => {}),
-    onTaken: onTaken ?? (() => {}),
+    onTaken: (error) => {
+      keeper?.end();
+      onTaken(error);
+    },
   });
   try {
     await link.start();
-    return PostgresDatabase.over(link, ownership);
+    if (owner !== undefined) keeper = keeperOf(url, ownership, link);
+    return PostgresDatabase.over(link, ownership, keeper);
   } catch (error) {
     await link.close();
     throw refusalOf(url, error);
   }
+}
+
+/** Renews the lease of a server, until the database is closed. */
+function keeperOf(url: string, { writer }: Ownership, link: Link): LeaseKeeper {
+  const keeper = new LeaseKeeper({ url, writer, onTaken: () => link.giveUp(takenMeanwhile()) });
+  keeper.start();
+  return keeper;
 }
 
 function refusalOf(url: string, error: unknown): unknown {
@@ -86,7 +114,7 @@ function refusalOf(url: string, error: unknown): unknown {
 }
 
 /** A standby takes no changes. Another encoding cannot keep every text. */
-async function checked(session: Session, check: Check): Promise<Session> {
+async function checked(session: Session, check: Check | undefined): Promise<Session> {
   try {
     const [found] = await session.all<{ version: number; encoding: string; read_only: string }>(
       "SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only",
@@ -100,7 +128,7 @@ async function checked(session: Session, check: Check): Promise<Session> {
         `the database's encoding is ${encoding}: create one with ENCODING 'UTF8'`,
       );
     if (read_only === "on") throw new ConnectionLost(new Error("the server is read-only: a standby"));
-    await check(session);
+    await check?.(session);
     return session;
   } catch (error) {
     session.close();
@@ -110,15 +138,20 @@ async function checked(session: Session, check: Check): Promise<Session> {
 
 /** Opens the database of a data directory, and brings it to this release's schema. */
 export async function openOwnPostgres(dataDir: string, options: PostgresOptions): Promise<PostgresDatabase> {
-  const limits = { ...MIGRATING };
+  // A server that waits must notice soon that its connection hangs.
+  const limits = { ...(options.standby === undefined ? MIGRATING : POSTGRES_STANDBY) };
+  const limit = async (now: StatementLimits) => {
+    Object.assign(limits, now);
+    await db.run(`SET statement_timeout = ${now.serverMs}`);
+  };
   const shown = shownDatabase(options.url);
   const db = await connectPostgres({ ...options, limits }, (session) =>
     assertBelongs(session, dataDir, shown, options.hasState),
   );
   try {
+    await limit(MIGRATING);
     await migrate(db.patient(new AbortController().signal), options.onMoved);
-    Object.assign(limits, options.limits ?? USUAL);
-    await db.run(`SET statement_timeout = ${limits.serverMs}`);
+    await limit(options.limits ?? USUAL);
     return db;
   } catch (error) {
     await db.close();

@@ -6,14 +6,15 @@
  * - Each owner has a row in `quern_writer`. A commit writes its mark there, in its own transaction, and only under the
  *   generation of its connection. A new connection takes the next generation. From then on no commit of an earlier
  *   connection can succeed, so the mark that is in the row is the last one, for good.
+ * - A server has a lease too, which it renews (lease-keeper.ts), so that another one can tell that it is gone.
  */
 import { newToken } from "../../base/ids.ts";
 import { CannotStart } from "../../contracts/cannot-start.ts";
 import { ConnectionLost } from "./faults.ts";
+import type { LeaseOwner } from "./lease.ts";
+import { LOCK, putLease } from "./lease-rows.ts";
 import type { Session } from "./session.ts";
 
-/** Any number that no other program uses in Quern's database: the letters QUERN. */
-const LOCK = 0x515545524e;
 const TABLE = `CREATE TABLE IF NOT EXISTS quern_writer (
   writer TEXT PRIMARY KEY, generation BIGINT NOT NULL, mark TEXT NOT NULL)`;
 
@@ -33,16 +34,26 @@ export interface Tenure {
 }
 
 export class Ownership {
-  private readonly writer = newToken();
+  readonly writer = newToken();
+  private readonly owner: LeaseOwner | undefined;
   private isKnown = false;
   /** The server's process of the last session, and when it began. */
   private backend: { pid: number; begun: string } | undefined;
+
+  /** `owner`: the server that becomes the owner; undefined for a command, which has no lease. */
+  constructor(owner?: LeaseOwner) {
+    this.owner = owner;
+  }
 
   /** Takes the database for a new session. Earlier sessions of this owner can commit nothing from then on. */
   async take(session: Session): Promise<Tenure> {
     await this.endFormerSession(session);
     const [lock] = await session.all<{ taken: boolean }>("SELECT pg_try_advisory_lock(?) AS taken", [LOCK]);
-    if (!lock!.taken) throw new Taken();
+    if (!lock!.taken) {
+      // It may be an earlier session of this owner. A former owner must not wait for the lock.
+      if (this.isKnown && !(await this.isOwner(session))) throw takenMeanwhile();
+      throw new Taken();
+    }
     this.backend = (
       await session.all<{ pid: number; begun: string }>(
         "SELECT pid, backend_start::text AS begun FROM pg_stat_activity WHERE pid = pg_backend_pid()",
@@ -53,9 +64,12 @@ export class Ownership {
       "UPDATE quern_writer SET generation = generation + 1 WHERE writer = ? RETURNING generation, mark",
       [this.writer],
     );
-    if (tenure === undefined)
-      throw new CannotStart("database_in_use", "another Quern has taken the database meanwhile");
+    if (tenure === undefined) throw takenMeanwhile();
     return tenure;
+  }
+
+  private async isOwner(session: Session): Promise<boolean> {
+    return (await session.all("SELECT 1 FROM quern_writer WHERE writer = ?", [this.writer])).length > 0;
   }
 
   /** The session that was lost may still hold the lock, and rows, if only its connection broke. */
@@ -73,6 +87,7 @@ export class Ownership {
     await session.exec(TABLE);
     await session.run("DELETE FROM quern_writer");
     await session.run("INSERT INTO quern_writer VALUES (?, 0, '')", [this.writer]);
+    await putLease(session, this.writer, this.owner);
     this.isKnown = true;
   }
 
@@ -87,4 +102,8 @@ export class Ownership {
       throw new ConnectionLost(new Error("another session has taken over"));
     }
   }
+}
+
+export function takenMeanwhile(): CannotStart {
+  return new CannotStart("database_in_use", "another Quern has taken the database meanwhile");
 }

@@ -8,6 +8,7 @@ import { newToken } from "../../base/ids.ts";
 import { POSTGRES_AGAIN } from "../../contracts/limits/database.ts";
 import { type Database, DatabaseUnavailable, type SqlValue, type Statements } from "../database.ts";
 import { ConnectionLost, findCause, pauseMs, RolledBack } from "./faults.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { Connected, Link } from "./link.ts";
 import type { Ownership } from "./ownership.ts";
 import { Patience } from "./patience.ts";
@@ -30,6 +31,8 @@ interface Shared {
   ownership: Ownership;
   /** The end of the work before. */
   tail: Promise<unknown>;
+  /** Of a server. */
+  lease: LeaseKeeper | undefined;
 }
 
 export class PostgresDatabase implements Database {
@@ -42,8 +45,13 @@ export class PostgresDatabase implements Database {
     this.signal = signal;
   }
 
-  static over(link: Link, ownership: Ownership): PostgresDatabase {
-    return new PostgresDatabase({ link, ownership, tail: Promise.resolve() });
+  static over(link: Link, ownership: Ownership, lease?: LeaseKeeper): PostgresDatabase {
+    return new PostgresDatabase({ link, ownership, tail: Promise.resolve(), lease });
+  }
+
+  /** Resolves once this server has the database for certain. Rejects with `DatabaseUnavailable` if another one has it. */
+  async confirmOwner(signal: AbortSignal): Promise<void> {
+    await this.shared.lease?.confirm(signal);
   }
 
   patient(signal: AbortSignal): Database {
@@ -68,9 +76,13 @@ export class PostgresDatabase implements Database {
 
   /** Work in hand is finished first, unless it cannot be. */
   async close(): Promise<void> {
-    const { link } = this.shared;
-    if (link.fault !== undefined) await link.close();
-    else await this.inTurn(() => link.close());
+    const { link, lease } = this.shared;
+    const leave = async () => {
+      await lease?.close();
+      await link.close();
+    };
+    if (link.fault !== undefined) await leave();
+    else await this.inTurn(leave);
   }
 
   /** Does `work` until it succeeds, fails by itself, or nobody waits any more. */

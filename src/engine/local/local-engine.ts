@@ -34,6 +34,8 @@ import { WorkerTemplates } from "./worker-templates.ts";
 export interface LocalEngineOptions extends ProcessOptions {
   /** With the instance's id, it identifies the workers of this data directory. */
   dataDir: string;
+  /** Other servers may have the same instance (`--state`). */
+  isShared?: boolean;
   /** Keeps the log of a running worker within its limits, until the returned function is called. */
   watchLog: (file: string) => () => void;
   /** The control group in which each worker gets a child group (delegated-cgroup.ts). Without it, memory is watched. */

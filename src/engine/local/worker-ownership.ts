@@ -16,6 +16,8 @@ export interface Owner {
   instanceId: string;
   runtimeDir: string;
   dataDir: string;
+  /** Servers with other data directories have the same instance (`--state`), also on this machine. */
+  isShared?: boolean;
 }
 
 export function isOurWorker(identity: WorkerIdentity, owner: Owner): boolean {
@@ -25,6 +27,7 @@ export function isOurWorker(identity: WorkerIdentity, owner: Owner): boolean {
   // derived from.
   if (!instance_id) return dirname(socket) === owner.runtimeDir;
   if (instance_id !== owner.instanceId) return false;
+  if (owner.isShared && dirname(socket) !== owner.runtimeDir) return false;
   const inEnvironment = instanceOf(pid);
   // A library that sets the process's title overwrites the environment.
   return inEnvironment === undefined ? hasOpen(pid, owner.dataDir) : inEnvironment === owner.instanceId;

@@ -107,6 +107,12 @@ export class RouteTable implements Service {
     return sum;
   }
 
+  /** Closes the connections to all replicas, after their requests. The next snapshot has others. */
+  leaveReplicas(): void {
+    for (const pool of this.pools.values())
+      contain(`the replicas of ${pool.route.name}`, () => pool.update({ ...pool.route, replicas: [] }));
+  }
+
   /** The report that the controller gets once a second. */
   report(): Report {
     const apis = [...this.pools].map(([name, pool]) => {
