@@ -141,7 +141,7 @@ export class Dispatching implements Phase, WorkersOwner {
   }
 
   tick(nowMs: number): void {
-    this.workers.logWaiting(nowMs);
+    this.workers.tick(nowMs);
     this.letLeave();
     if (this.timeoutMs === undefined) return;
     for (const worker of this.dispatcher.overdue(nowMs, this.timeoutMs)) worker.killForTimeout();

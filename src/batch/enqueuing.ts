@@ -58,6 +58,7 @@ export class Enqueuing implements Phase, WorkersOwner {
         jobId: job_id,
         epoch: deps.epoch,
         account: deps.account,
+        openFiles: deps.openFiles,
         compute: api.compute,
         diskWait,
         log: deps.log,
@@ -213,7 +214,7 @@ export class Enqueuing implements Phase, WorkersOwner {
   }
 
   tick(nowMs: number): void {
-    this.workers.logWaiting(nowMs);
+    this.workers.tick(nowMs);
     if (this.workers.leaving.mayBeAny)
       for (const worker of this.workers.ready()) if (worker.isAskedToYield) this.workers.letGo(worker);
     if (this.deaths.isSurvived(nowMs)) this.survive();

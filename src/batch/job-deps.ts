@@ -6,6 +6,7 @@ import type { Database, Statements } from "../database/database.ts";
 import type { ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Lifetime } from "../engine/lifetime.ts";
+import type { OpenFiles } from "../engine/open-files.ts";
 import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
@@ -43,6 +44,8 @@ export interface JobDeps {
   stopping?: AbortSignal;
   /** The machine's reservations. Workers that do not fit wait. */
   account: ComputeAccount;
+  /** The descriptors of this process. Workers for which there is none wait. */
+  openFiles: OpenFiles;
   solitude: Solitude;
   /**
    * In the transaction that begins a round of a job: throws `api_not_found` if the API is deleted, and resolves to the

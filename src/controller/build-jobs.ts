@@ -27,10 +27,12 @@ import { WarmWorkers } from "../batch/warm/warm-workers.ts";
 import { jobLogDirectory, outputsDirectory } from "../contracts/data-layout.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { makeTemporaryDirectory } from "../database/data-directory.ts";
+import { OpenFiles } from "../engine/open-files.ts";
 import { openStores } from "../object-store/backends/stores.ts";
 import { ConditionProbe } from "../object-store/condition-probe.ts";
 import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { appendLogLine } from "../observe/log-files.ts";
+import { openFilesCount, openFilesMax } from "../observe/open-files.ts";
 import { FencedStore } from "../state/fenced-store.ts";
 import { forRequest } from "../state/state-store.ts";
 import { forgetWorker } from "./build-replicas.ts";
@@ -103,6 +105,7 @@ export function buildJobs(
     log,
     reach: armKillPoint(options.killAt),
     account,
+    openFiles: new OpenFiles({ max: openFilesMax(), count: openFilesCount }),
     solitude: new Solitude(),
     assertDeployed,
     setApiPaused,

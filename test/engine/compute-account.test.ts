@@ -7,6 +7,7 @@ import type { Reservation } from "../../src/engine/reservations.ts";
 import { replicasOf, stagesOf, workersOf } from "../../src/engine/scheduler/claims.ts";
 import { withInstantRounds } from "../harness/instant-rounds.ts";
 import { LONG_LIFE } from "../harness/lifetime.ts";
+import { MANY_FILES } from "../harness/open-files.ts";
 
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -18,6 +19,7 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     jobId: "job",
     epoch: 1,
     account,
+    openFiles: MANY_FILES,
     lifetime: LONG_LIFE,
     by: workersOf("job", "a", 0),
     diskWait: { onWait() {}, signal: new AbortController().signal },

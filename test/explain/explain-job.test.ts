@@ -46,6 +46,15 @@ const SITUATIONS: [string, string, Partial<JobFacts>, RegExp][] = [
     { counts: counts({ stalled: 1, running: 1 }), need: cpus(2) },
     /1 worker waits for CPUs that API big/,
   ],
+  [
+    "open_files_short",
+    "warning",
+    {
+      ...{ counts: counts({ pending: 2 }), need: cpus(2) },
+      waiting: "2 workers wait for open files: the server may open 128",
+    },
+    /too few files/,
+  ],
   ["compute_too_large", "error", { counts: counts({ pending: 1 }), need: cpus(5) }, /more CPUs/],
   ["starved", "warning", { input, workers: idle }, /idle, because the store delivers only 666.7 kB\/s/],
   ["straggler", "warning", busy(4), /Batch 7 has run for 4 s; the others take 100 ms/],

@@ -211,8 +211,9 @@ export class JobWorkers {
     this.replace(worker, () => worker.stop(RECYCLED_GRACE_MS));
   }
 
-  /** Logs once, in the job's log, what its workers wait for. */
-  logWaiting(nowMs: number): void {
+  /** Logs once, in the job's log, what its workers wait for, and asks again for what nobody tells to be free. */
+  tick(nowMs: number): void {
+    if (!this.isStopped) this.reservations.askAgain();
     this.log.waiting(this.reservations, nowMs);
   }
 

@@ -89,8 +89,6 @@ export class WorkerLog {
     this.hasLoggedWaiting = true;
     const { wanted } = reservations;
     // Submit keys read the log of a job, so it names no other API.
-    this.options.jobLog(
-      `${waiting} of ${wanted} workers wait for compute: ${reservations.describeCompute(false)}`,
-    );
+    this.options.jobLog(`${waiting} of ${wanted} workers wait ${reservations.describeNeed(false)}`);
   }
 }

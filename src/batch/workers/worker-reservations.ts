@@ -11,6 +11,7 @@ import {
   WORKS_PER_START,
 } from "../../contracts/limits/jobs.ts";
 import type { ComputeAccount } from "../../engine/compute-account.ts";
+import type { OpenFiles, WorkerFiles } from "../../engine/open-files.ts";
 import type { Ask, Reservation, Yielding } from "../../engine/reservations.ts";
 import type { Claimant } from "../../engine/scheduler/claims.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
@@ -18,6 +19,8 @@ import { describeDelay } from "./describe-delay.ts";
 
 export interface ReservationOptions {
   account: ComputeAccount;
+  /** The descriptors of this process. */
+  openFiles: OpenFiles;
   /** The compute that one worker reserves. */
   compute: Compute;
   /** The job. */
@@ -46,6 +49,9 @@ export class WorkerReservations {
    */
   private unaskedSinceMs = Number.POSITIVE_INFINITY;
   private mayAsk = true;
+  /** The descriptors of each worker that has compute. */
+  private readonly files = new Map<Reservation, WorkerFiles>();
+  private isShortOfFiles = false;
 
   constructor(options: ReservationOptions, events: ReservationEvents) {
     this.options = options;
@@ -88,18 +94,21 @@ export class WorkerReservations {
     const { account } = this.options;
     if (account.waitingCount > 0) return this.giveBack(reservation);
     this.held--;
+    this.endFiles(reservation);
     account.mayYield(reservation, undefined);
     this.kept.push(reservation);
   }
 
   /** A worker works. It may be asked to yield once it has worked long enough for what its start took. */
   works(reservation: Reservation, startMs: number, asked: Yielding["asked"]): void {
+    this.files.get(reservation)?.isSetUp();
     const fromMs = performance.now() + Math.max(WORKS_AT_LEAST_MS, WORKS_PER_START * startMs);
     this.options.account.mayYield(reservation, { fromMs, asked });
   }
 
   giveBack(reservation: Reservation): void {
     this.held--;
+    this.endFiles(reservation);
     this.options.account.giveBack(reservation);
   }
 
@@ -132,7 +141,20 @@ export class WorkerReservations {
   describeWaiting(withNames: boolean): string | undefined {
     const { missing } = this;
     if (missing === 0) return undefined;
-    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}${this.describeDelay(withNames)}`;
+    const delay = this.isShortOfFiles ? "" : this.describeDelay(withNames);
+    return `${missing} worker${missing === 1 ? " waits" : "s wait"} ${this.describeNeed(withNames)}${delay}`;
+  }
+
+  /** What workers wait for, after "wait". Names the APIs and jobs that hold compute if `withNames`. */
+  describeNeed(withNames: boolean): string {
+    const { account, compute, openFiles } = this.options;
+    if (this.isShortOfFiles) return openFiles.describe();
+    return `for compute: ${account.describe(compute, withNames)}`;
+  }
+
+  /** Asks again if descriptors were short. Nobody tells when one is closed, so the caller asks now and then. */
+  askAgain(): void {
+    if (this.isShortOfFiles) this.keepAt(this.wanted);
   }
 
   private describeDelay(withNames: boolean): string {
@@ -142,17 +164,15 @@ export class WorkerReservations {
     return describeDelay(delay, account.jobsAbove(by.priority), withNames);
   }
 
-  /** Names the APIs and jobs that hold compute if `withNames`. */
-  describeCompute(withNames: boolean): string {
-    const { account, compute } = this.options;
-    return account.describe(compute, withNames);
-  }
-
   private askForMissing(): void {
     const { account, compute } = this.options;
     if (!this.mayAsk) return;
+    this.isShortOfFiles = this.unasked > 0 && !this.hasFilesFor(this.asks.size + 1);
     const most = account.waitingCount > COMPUTE_ASKS_MANY ? 1 : Math.max(1, account.capacity(compute));
-    while (this.unasked > 0 && this.asks.size < most) this.askForOne();
+    while (this.unasked > 0 && this.asks.size < most && !this.isShortOfFiles) {
+      this.askForOne();
+      this.isShortOfFiles = this.unasked > 0 && !this.hasFilesFor(this.asks.size + 1);
+    }
     this.unaskedSinceMs =
       this.unasked === 0 ? Number.POSITIVE_INFINITY : Math.min(this.unaskedSinceMs, performance.now());
   }
@@ -173,8 +193,20 @@ export class WorkerReservations {
   }
 
   private hand(reservation: Reservation): void {
+    const files = this.options.openFiles.take(this.held === 0);
     this.held++;
+    if (files === undefined) return this.giveBack(reservation);
+    this.files.set(reservation, files);
     this.events.reserved(reservation);
+  }
+
+  private hasFilesFor(workers: number): boolean {
+    return this.options.openFiles.hasSpaceFor(workers, this.held + workers === 1);
+  }
+
+  private endFiles(reservation: Reservation): void {
+    this.files.get(reservation)?.end();
+    this.files.delete(reservation);
   }
 
   private cancel(ask: Ask): void {

@@ -9,7 +9,15 @@ import { CONTROL_ERRORS, type Operation, text } from "./operation.ts";
 /** Every cause that a finding may have, with the question that it answers. docs/contract/explain.md has a row for each. */
 export const CAUSES = [
   ...["database_unreachable", "disk_full", "gateway_missing"],
-  ...["compute_too_large", "compute_held", "memory_near_limit", "installing", "starting", "start_slow"],
+  ...[
+    "compute_too_large",
+    "compute_held",
+    "open_files_short",
+    "memory_near_limit",
+    "installing",
+    "starting",
+    "start_slow",
+  ],
   ...["rollout_failing", "rollout_waits", "requirements_failed", "init_failed", "start_timed_out"],
   ...["start_out_of_memory", "worker_died_in_start", "start_failed", "crash_loop", "version_unreadable"],
   ...[

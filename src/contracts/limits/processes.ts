@@ -40,3 +40,12 @@ export const TEMPLATE_KEEP_MS = 60_000;
 export const TEMPLATES_MAX = 8;
 /** A fork takes milliseconds. A template that is silent for longer is killed, and the worker starts as a process. */
 export const TEMPLATE_SILENT_MAX_MS = 10_000;
+/**
+ * How many descriptors the controller keeps from workers of jobs: for 32 requests at once, its listener, and files that
+ * it opens for a moment. Where it may open few, three eighths of them.
+ */
+export const FILES_FOR_REQUESTS = 48;
+/** What a worker may open at the controller while it starts: pipes or sockets, its log, its connection. */
+export const FILES_OF_A_START = 5;
+/** What it may open later, beside what is counted: the file of its rows. */
+export const FILES_OF_A_WORKER = 1;

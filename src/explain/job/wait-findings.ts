@@ -62,11 +62,20 @@ function storeFindings({ storeError, apiName, jobId }: JobFacts): Finding[] {
 function computeFindings({ counts, need, compute, waiting }: JobFacts): Finding[] {
   const missing = counts.pending + counts.stalled;
   if (missing === 0 || need === undefined) return [];
+  if (waiting?.includes(" for open files: ") === true) return [openFilesFinding(waiting)];
   const order = /; ((?:it is the next|\d+ other|\d+ jobs? of higher|\d+ workers? of (?:an)?other).*)$/.exec(
     waiting ?? "",
   )?.[1];
   const isServing = counts.running > 0;
   return [computeFinding({ missing, what: "worker", need, isServing, order }, compute)];
+}
+
+function openFilesFinding(waiting: string): Finding {
+  return found("open_files_short", "warning", "The server may open too few files for more workers", {
+    evidence: [waiting],
+    cure: "raise LimitNOFILE of the server's service, or `ulimit -n` before you start it; until then they start as others end",
+    command: "quern doctor",
+  });
 }
 
 function startsOf({ workers, startupTimeoutS, installingS, apiName, jobId, counts }: JobFacts): Finding[] {

@@ -6,6 +6,7 @@ import { ComputeAccount } from "../../../src/engine/compute-account.ts";
 import type { Reservation } from "../../../src/engine/reservations.ts";
 import { workersOf } from "../../../src/engine/scheduler/claims.ts";
 import { withInstantRounds } from "../../harness/instant-rounds.ts";
+import { MANY_FILES } from "../../harness/open-files.ts";
 
 const CAPACITY = 1000;
 const compute = { cpuMillis: 1, memoryBytes: 0, gpus: 0 };
@@ -22,7 +23,10 @@ it("the compute of a worker that died goes to whoever is owed it, and else to th
       reserved: (reservation: Reservation) => given[api].push(reservation),
       fault: (error: Error) => expect.unreachable(error.message),
     };
-    return new WorkerReservations({ account, compute, by: workersOf(api, api, 0) }, events);
+    return new WorkerReservations(
+      { account, openFiles: MANY_FILES, compute, by: workersOf(api, api, 0) },
+      events,
+    );
   };
   const dies = async () => {
     crashing.keep(given.crashing.shift()!);
@@ -53,7 +57,10 @@ it("jobs ask for one worker after the other while very many asks wait, and get a
     fault: (error: Error) => expect.unreachable(error.message),
   };
   const jobs = Array.from({ length: 100 }, (_, n) => {
-    const job = new WorkerReservations({ account, compute, by: workersOf(`${n}`, "a", 0) }, events);
+    const job = new WorkerReservations(
+      { account, openFiles: MANY_FILES, compute, by: workersOf(`${n}`, "a", 0) },
+      events,
+    );
     job.keepAt(CAPACITY);
     return job;
   });

@@ -12,6 +12,7 @@ import { ShownConfig } from "../../../src/control/answers/shown-config.ts";
 import { statusText } from "../../../src/control/jobs/job-answers.ts";
 import { ComputeAccount } from "../../../src/engine/compute-account.ts";
 import { replicasOf, workersOf } from "../../../src/engine/scheduler/claims.ts";
+import { MANY_FILES } from "../../harness/open-files.ts";
 
 const GIB = 2 ** 30;
 const ROW = {
@@ -28,7 +29,10 @@ function waitingWorkers(other = replicasOf("other")): WorkerReservations {
   const compute = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
   account.occupy(compute, other);
   const events = { reserved: () => {}, fault: () => {} };
-  const workers = new WorkerReservations({ account, compute, by: workersOf("j", "mine", 0) }, events);
+  const workers = new WorkerReservations(
+    { account, openFiles: MANY_FILES, compute, by: workersOf("j", "mine", 0) },
+    events,
+  );
   workers.keepAt(1);
   return workers;
 }
