@@ -85,6 +85,8 @@ export interface DiskWait {
   onWait: (error: unknown) => void;
   /** Aborted when nobody waits any more; the error is then thrown. */
   signal: AbortSignal;
+  /** Has the error of each work that waits now. */
+  waiting?: Set<unknown>;
 }
 
 /** Does `work`, and repeats it while the machine has run out of something. DiskNearlyFull is the caller's to wait for. */
@@ -103,15 +105,21 @@ function isAwaited(error: unknown): boolean {
 
 async function repeated<T>(
   work: () => Promise<T>,
-  { onWait, signal }: DiskWait,
+  { onWait, signal, waiting }: DiskWait,
   passes: (error: unknown) => boolean,
 ): Promise<T> {
+  let former: unknown;
   for (let isFirst = true; ; isFirst = false) {
     try {
-      return await work();
+      const result = await work();
+      waiting?.delete(former);
+      return result;
     } catch (error) {
+      waiting?.delete(former);
       if (!passes(error) || signal.aborted) throw error;
       if (isFirst) onWait(error);
+      waiting?.add(error);
+      former = error;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
   }

@@ -73,6 +73,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     this.diskWait = {
       onWait: (error) => jobLog(describeWait(error, "the job waits")),
       signal: this.gone.signal,
+      waiting: new Set(),
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.diskWait) };
     this.job = job;

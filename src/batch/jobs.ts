@@ -12,6 +12,7 @@ import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
 import type { LetterOfJob, RedrivenLetters } from "./end/redrive-letters.ts";
+import { StopsInProgress } from "./end/stops-in-progress.ts";
 import type { JobApi, JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
 import { type QueueCounts, queueCounts } from "./letters/queue-counts.ts";
@@ -40,6 +41,7 @@ export class Jobs implements Service {
   private readonly stopping = new AbortController();
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs: RunsInProgress;
+  private readonly stops: StopsInProgress;
   private readonly newRounds: NewRounds;
   private readonly checkPlaces = new CheckPlaces();
   /** For what follows a change that is recorded: it must happen once the database can be reached again. */
@@ -52,6 +54,7 @@ export class Jobs implements Service {
     this.results = new JobResults(deps);
     this.found = new FoundJobs(deps.db);
     this.runs = new RunsInProgress(this.deps);
+    this.stops = new StopsInProgress(deps.db);
     this.pauses = new Pauses(this.deps, this.runs);
     this.lostWorkers = lostWorkers;
     this.newRounds = new NewRounds(deps.db, deps.assertDeployed, deps.reach);
@@ -147,10 +150,13 @@ export class Jobs implements Service {
     return this.runs.of(jobId)?.workerCounts() ?? NO_WORKERS;
   }
 
-  /** Stops a job in progress; may be repeated. Throws `wrong_state` if the job had another end. */
+  /** Stops a job in progress; may be repeated. Throws `wrong_state` if it had another end, `disk_full` if it waits. */
   async stopJob(apiName: string, jobId: string): Promise<void> {
     await this.records.get(apiName, jobId);
-    await this.endStopped(jobId, false);
+    await this.stops.stop(jobId, {
+      end: () => this.endStopped(jobId, false),
+      shortage: () => [...(this.runs.of(jobId)?.diskWait.waiting ?? [])][0],
+    });
     const row = await this.records.get(apiName, jobId);
     if (row.closing === "status_stopped") return;
     const why =

@@ -129,7 +129,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     scope: "submit",
     parameters: [api, { ...jobId, required: true }],
     answers: { "application/json": messageSchema },
-    errors: [...JOB_ERRORS, "job_id_required", "wrong_state", "origin_not_allowed"],
+    errors: [...JOB_ERRORS, "job_id_required", "wrong_state", "disk_full", "origin_not_allowed"],
   },
   {
     id: "getJob",
@@ -150,7 +150,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     scope: "submit",
     parameters: [api, job],
     answers: { "application/json": messageSchema },
-    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed"],
+    errors: [...JOB_ERRORS, "wrong_state", "disk_full", "origin_not_allowed"],
   },
   {
     id: "getJobFailures",

@@ -106,6 +106,8 @@ export const ERROR_CUT_LENGTH = 256;
 export const ERROR_KINDS_WHOLE_MAX = 100;
 /** docs/contract/jobs.md#stop-grace: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
+/** If a stop is not recorded after this, its user hears whether the disk is full. */
+export const STOP_RECORD_MS = 3_000;
 /**
  * How long a worker with `reuse_worker` waits for the next job of its version, and how long its `atexit` functions may
  * take then.

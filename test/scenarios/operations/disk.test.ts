@@ -193,6 +193,34 @@ describe.runIf(isOnSqlite)("a full disk", () => {
   );
 
   it.runIf(isMounted)(
+    "answers a stop, gives out no batch, and records it once there is space",
+    async () => {
+      writeFileSync(handled, "");
+      const items = Array.from({ length: 2_000 }, (_, id) => ({ id, bad: true }));
+      const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+      await eventually("the job has met the end of the disk", () => {
+        fill();
+        return ids().length > 0 && server.cli(["logs", "jobs", id]).out.includes("disk is full");
+      });
+      const stop = () =>
+        server.fetch(`/jobs/${id}`, { method: "DELETE", signal: AbortSignal.timeout(15_000) });
+      const [answer, again] = await Promise.all([stop(), stop()]);
+      expect([answer.status, again.status, await answer.json()]).toMatchObject([
+        507,
+        507,
+        { code: "disk_full", message: expect.stringContaining("gives out no batch any more") },
+      ]);
+      const before = ids().length;
+      expect((await stop()).status).toBe(507);
+      expect(ids().length).toBeLessThanOrEqual(before + 1);
+      rmSync(filler);
+      expect(await server.ended("jobs", id)).toMatchObject({ status: "status_stopped" });
+      expect(await stop()).toMatchObject({ status: 200 });
+    },
+    60_000,
+  );
+
+  it.runIf(isMounted)(
     "pauses enqueuing until there is space",
     async () => {
       writeFileSync(handled, "");
