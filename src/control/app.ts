@@ -1,5 +1,4 @@
 /** The controller's HTTP, behind the gateway. It combines one file per resource, and adds keys and errors. */
-import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { Backups } from "../backup/take-backup.ts";
 import type { Log } from "../base/log.ts";
@@ -31,7 +30,7 @@ import { liveOverview, tellChanges } from "./overview/overview-stream.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 import { auditChanges } from "./requests/audited.ts";
 import { assertKey, assertMayKnow } from "./requests/authorization.ts";
-import { clientLeft } from "./requests/connection.ts";
+import { clientLeft, hasLeft } from "./requests/connection.ts";
 import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
 import { neededScope } from "./requests/needed-scope.ts";
 
@@ -54,12 +53,6 @@ export interface ControlDeps
   backups: Backups;
   auditDirectory: string;
   dashboardDirectory: string;
-}
-
-/** Whether the client closed its connection before its request was complete. */
-function hasLeft(c: Context): boolean {
-  const { incoming } = c.env as HttpBindings;
-  return incoming.destroyed && !incoming.complete;
 }
 
 function toServiceError(thrown: unknown): ServiceError {

@@ -21,7 +21,7 @@ import { rotate } from "./numbered-files.ts";
 const LOCK_STALE_MS = 10_000;
 
 /** The status of a request whose client left before the end of the response, as nginx writes it. */
-const CLIENT_LEFT = 499;
+export const CLIENT_LEFT = 499;
 
 /** A request that is over. */
 export interface Access {

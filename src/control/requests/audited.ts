@@ -1,8 +1,10 @@
 /** Records each request that may change something in the audit: also the submissions and stops of jobs. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Keys } from "../../access/keys.ts";
+import { CLIENT_LEFT } from "../../observe/access-log.ts";
 import type { Audit } from "../../observe/audit.ts";
 import { callerOf } from "./authorization.ts";
+import { hasLeft } from "./connection.ts";
 import { forwarded, requestId } from "./forwarded.ts";
 
 /** Variables of a request's context: what the request created, for the audit, that it only looked, and of whom it is. */
@@ -37,6 +39,8 @@ export function auditChanges({ keys, audit }: { keys: Keys; audit: Audit }): Mid
     const { client } = forwarded(c);
     const what = c.get(MADE) as string | undefined;
     const caller = (c.get(CALLER) as typeof asked | undefined) ?? asked;
-    audit.record({ method, path, ...caller, client, status: c.res.status, request_id: requestId(c), what });
+    // A body that ended because its client left is no fault of the server.
+    const status = c.res.status === 500 && hasLeft(c) ? CLIENT_LEFT : c.res.status;
+    audit.record({ method, path, ...caller, client, status, request_id: requestId(c), what });
   };
 }

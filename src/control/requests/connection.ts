@@ -26,3 +26,9 @@ export function clientLeft(c: Context): AbortSignal {
 export function askForBody(c: Context): void {
   if (c.req.header("expect") !== undefined) (c.env as HttpBindings).outgoing.writeContinue();
 }
+
+/** Whether the client closed its connection before its request was complete. */
+export function hasLeft(c: Context): boolean {
+  const { incoming } = c.env as HttpBindings;
+  return incoming.destroyed && !incoming.complete;
+}

@@ -1,5 +1,6 @@
 /** Sessions of browsers (docs/contract/access.md#sessions), over real HTTP. */
 import { readFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
@@ -317,6 +318,17 @@ describe("the audit", () => {
       { path: "/-/apis/plain/refresh", by: id, by_name: "lovelace", scope: "admin" },
     ]);
     expect(lines.join("")).not.toContain(token);
+  });
+
+  it("has 499 for a sign-in whose client left, as the access log has", async () => {
+    const { hostname, port } = new URL(server.baseUrl);
+    const socket = connect(Number(port), hostname);
+    const head = `POST /-/session HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: application/json\r\n`;
+    socket.write(`${head}content-length: 100\r\n\r\n{`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    socket.destroy();
+    await eventually("it is in the audit", () => /POST \/-\/session 499/.test(server.cli(["audit"]).out));
+    expect(server.cli(["audit"]).out).not.toMatch(/POST \/-\/session 500/);
   });
 
   it("has a line for a sign-in that was refused, without the key", () => {
