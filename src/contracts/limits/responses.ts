@@ -93,6 +93,8 @@ export const SELECTED_JOBS_MAX = 100_000;
 export const SELECTED_MESSAGES_MAX = 10_000;
 export const SELECTED_IDS_MAX = 500_000;
 export const SELECTIONS_OF_A_KEY_MAX = 10;
+/** ... and of all. Without a key each address has its own. */
+export const SELECTIONS_MAX = 1_000;
 export const SELECTION_KEPT_MS = 600_000;
 /** Ids that a request itself may name, and its bytes. */
 export const SELECTION_NAMED_IDS_MAX = 1_000;

@@ -8,6 +8,7 @@ import {
   SELECTED_IDS_MAX,
   SELECTED_JOBS_MAX,
   SELECTION_KEPT_MS,
+  SELECTIONS_MAX,
   SELECTIONS_OF_A_KEY_MAX,
 } from "../../contracts/limits/responses.ts";
 
@@ -46,6 +47,9 @@ export class FrozenSelections {
       const isLarger = idsIn(this.of(largest)) > idsIn(this.of(owner)) + count;
       if (!isLarger || !this.dropOldest(largest)) throw tooMuch("the selections of others");
     }
+    // An empty one has no ids to count, but whoever has many addresses may make many.
+    while (this.all.size >= SELECTIONS_MAX)
+      if (!this.dropOldest(this.ownerOfMost())) throw tooMuch("the selections of others");
     const id = newToken();
     this.all.set(id, { ...selected, owner, expiresMs: nowMs + SELECTION_KEPT_MS, isInUse: false });
     return id;
@@ -58,6 +62,18 @@ export class FrozenSelections {
   private largestOwner(): string {
     const owners = [...new Set([...this.all.values()].map(({ owner }) => owner))];
     return owners.reduce((one, other) => (idsIn(this.of(other)) > idsIn(this.of(one)) ? other : one));
+  }
+
+  /** Whoever has the most selections that are not in use; of several, the one with the fewest ids. */
+  private ownerOfMost(): string {
+    const counts = new Map<string, { owner: string; selections: number; ids: number }>();
+    for (const { owner, isInUse, ids } of this.all.values()) {
+      if (isInUse) continue;
+      const before = counts.get(owner) ?? { owner, selections: 0, ids: 0 };
+      counts.set(owner, { owner, selections: before.selections + 1, ids: before.ids + ids.length });
+    }
+    const [most] = [...counts.values()].sort((a, b) => b.selections - a.selections || a.ids - b.ids);
+    return most?.owner ?? "";
   }
 
   /** False if all that are left are in use. */

@@ -4,6 +4,7 @@ import {
   SELECTED_IDS_MAX,
   SELECTED_JOBS_MAX,
   SELECTION_KEPT_MS,
+  SELECTIONS_MAX,
   SELECTIONS_OF_A_KEY_MAX,
 } from "../../../src/contracts/limits/responses.ts";
 import { FrozenSelections } from "../../../src/control/dashboard/frozen-selections.ts";
@@ -50,6 +51,18 @@ describe("frozen selections", () => {
     expect(all.find(all.freeze("me", jobs(1), 0), "me", 0)).toBeDefined();
     const left = theirs.filter((id, n) => all.find(id, owners[n]!, 0) !== undefined);
     expect(left).toHaveLength(owners.length - 1);
+  });
+
+  it("are bounded in number, however many addresses make empty ones, and others keep theirs", () => {
+    const all = new FrozenSelections();
+    const mine = [all.freeze("me", jobs(1), 0), all.freeze("you", jobs(1), 0)];
+    const empty = Array.from({ length: SELECTIONS_MAX + 10 }, (_, n) =>
+      all.freeze(`address ${n}`, jobs(0), 0),
+    );
+    expect(mine.map((id, n) => all.find(id, ["me", "you"][n]!, 0) !== undefined)).toEqual([true, true]);
+    const kept = empty.filter((id, n) => all.find(id, `address ${n}`, 0) !== undefined);
+    expect(kept).toHaveLength(SELECTIONS_MAX - 2);
+    expect(kept.at(-1)).toBe(empty.at(-1));
   });
 
   it("that are in use are not dropped for others", async () => {
