@@ -3,7 +3,11 @@ import { EventEmitter } from "node:events";
 import { Hono } from "hono";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
+import type { Jobs } from "../../src/batch/jobs.ts";
+import type { JobRow } from "../../src/batch/records/job-rows.ts";
+import type { OpenStreams } from "../../src/control/answers/open-streams.ts";
 import { seriesRoutes } from "../../src/control/dashboard/series.ts";
+import { failuresResponse } from "../../src/control/jobs/job-failures.ts";
 import { ReadsInTurn } from "../../src/control/requests/reads-in-turn.ts";
 import type { SeriesDeps } from "../../src/series/read-series.ts";
 
@@ -76,6 +80,38 @@ describe("long reads", () => {
     const env = () => ({ incoming: { socket: {}, headers: {} }, outgoing: new Client() });
     await Promise.all(["/held", "/-/series?metric=speed"].map((path) => both.request(path, {}, env())));
     expect(order).toEqual(["held", "metric"]);
+  });
+
+  test("of failures have their turn, too, and go on without it while they wait for a store", async () => {
+    const order: string[] = [];
+    const reads = new ReadsInTurn(KEYS);
+    async function* waiting() {
+      order.push("begins");
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      order.push("ends");
+      yield* [];
+    }
+    const records = { failures: async () => ({ failures: waiting(), nextCursor: null }) };
+    const deps = { jobs: { records } as unknown as Jobs, lists: {} as OpenStreams, reads };
+    const both = new Hono();
+    both.get("/failures", (c) => failuresResponse(c, deps, {} as JobRow));
+    both.get("/other", (c) =>
+      reads.take(c, async () => {
+        order.push("other");
+        return c.text("read");
+      }),
+    );
+    const ask = (path: string, key: string) =>
+      both.request(
+        path,
+        { headers: { "x-api-key": key } },
+        { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
+      );
+    const all = ["/failures", "/failures", "/failures"].map((path) => ask(path, "many"));
+    const answers = await Promise.all([...all, ask("/other", "one")]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(order.slice(0, order.indexOf("other"))).toEqual(["begins"]);
+    expect(order.slice(-3)).toEqual(["ends", "ends", "ends"]);
   });
 
   test("of a client that has left are not made", async () => {

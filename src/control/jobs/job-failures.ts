@@ -3,7 +3,6 @@
  * (docs/contract/jobs.md#failures).
  */
 import type { Context } from "hono";
-import { stringifyWithRaw } from "../../base/json/exact.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import type { Failure, FailureCursor, FailuresAsked } from "../../batch/end/failures.ts";
 import type { JobRecords } from "../../batch/job-records.ts";
@@ -11,24 +10,37 @@ import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT } from "../../contracts/limits/responses.ts";
+import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { limitOf } from "../requests/parameters.ts";
+import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
+
+/** The items of failures may be in a store. */
+const TURN_MAX_MS = 100;
+
+export interface FailuresDeps {
+  jobs: Jobs;
+  lists: OpenStreams;
+  reads: ReadsInTurn;
+}
 
 export async function failuresResponse(
   c: Context,
-  { jobs, lists }: { jobs: Jobs; lists: OpenStreams },
+  { jobs, lists, reads }: FailuresDeps,
   job: JobRow,
 ): Promise<Response> {
   const group = c.req.query("group_by");
   const limit = limitOf(c);
   const after = cursorOf(c);
   const like = likeOf(c);
-  if (group === "error") return lists.answer(c, groupsAsJson(jobs.records, job), "application/json");
+  if (group === "error")
+    return reads.take(c, () => jsonChunks(c, lists, groupsAsJson(jobs.records, job)), TURN_MAX_MS);
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got ${quotedBeginning(group)})`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
     return lists.answer(c, allAsLines(jobs.records, job, after, like), "application/x-ndjson");
-  return lists.answer(c, pageAsJson(jobs.records, job, { after, limit, like }), "application/json");
+  const page = () => pageAsJson(jobs.records, job, { after, limit, like });
+  return reads.take(c, () => jsonChunks(c, lists, page()), TURN_MAX_MS);
 }
 
 /** `7` is after batch 7, `7.12` after its item 12. */
@@ -95,5 +107,5 @@ async function* groupsAsJson(records: JobRecords, job: JobRow): AsyncGenerator<s
 }
 
 function failureText({ payloadText, ...failure }: Failure): string {
-  return stringifyWithRaw(failure, { payload: payloadText ?? "null" });
+  return `${JSON.stringify(failure).slice(0, -1)},"payload":${payloadText ?? "null"}}`;
 }

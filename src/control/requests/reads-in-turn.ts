@@ -24,20 +24,38 @@ export class ReadsInTurn {
 
   /**
    * The response that `read` makes in its turn. If it is long, it is streamed after the turn: such responses have limits
-   * of their own (answers/open-streams.ts). Throws `rate_limited` if too many of the sender wait.
+   * of their own (answers/open-streams.ts). Throws `rate_limited` if too many of the sender wait. `mostMs`: a read that
+   * waits for a store goes on without its turn after this.
    */
-  async take(c: Context, read: () => Promise<Response>): Promise<Response> {
+  async take(
+    c: Context,
+    read: () => Promise<Response>,
+    mostMs = Number.POSITIVE_INFINITY,
+  ): Promise<Response> {
     const turn = await this.turns.take(senderOf(c, this.keys), clientLeft(c));
     if (turn === "full") throw tooManyWait();
     // Nobody reads the response.
     if (turn === "left") return new Response();
-    const startMs = performance.now();
+    const end = this.endOnce();
+    const late = mostMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(end, mostMs);
     try {
       return await read();
     } finally {
+      clearTimeout(late);
+      end();
+    }
+  }
+
+  /** Ends the turn that has just begun: others come after a rest. */
+  private endOnce(): () => void {
+    const startMs = performance.now();
+    let hasEnded = false;
+    return () => {
+      if (hasEnded) return;
+      hasEnded = true;
       const restMs = Math.min(REST_MAX_MS, performance.now() - startMs);
       setTimeout(() => this.turns.end(), restMs).unref();
-    }
+    };
   }
 }
 
