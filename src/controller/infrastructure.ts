@@ -84,6 +84,8 @@ export async function openInfrastructure(
   const root = environmentsDirectory(dataDir);
   const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
   const refusing = environments.pythons.refusal();
+  // A standby must not find that out only when it takes over.
+  if (options.state !== undefined) await assertPython(refusing, async () => directory.release());
   const chosen = await openChosenDatabase({
     ...{ dataDir, database: options.database, hasState: options.state !== undefined, log, diskWait },
     owner: ownerOf(options),
@@ -113,11 +115,7 @@ export async function openInfrastructure(
     await chosen.close();
     directory.release();
   };
-  const refusal = await refusing;
-  if (refusal !== undefined) {
-    await close();
-    throw new CannotStart("option_unusable", refusal);
-  }
+  await assertPython(refusing, close);
   return {
     options,
     log,
@@ -133,6 +131,16 @@ export async function openInfrastructure(
     state,
     leaving,
   };
+}
+
+async function assertPython(
+  refusing: Promise<string | undefined>,
+  close: () => Promise<void>,
+): Promise<void> {
+  const refusal = await refusing;
+  if (refusal === undefined) return;
+  await close();
+  throw new CannotStart("option_unusable", refusal);
 }
 
 function localEngine(options: ControllerOptions, instanceId: string): LocalEngine {
