@@ -59,7 +59,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   batch: {
     rooms: [
       ...["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],
-      ...["series", "state"],
+      ...["series", "state", "kubernetes"],
     ],
   },
   gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: ["tinyqueue"] },
@@ -133,6 +133,8 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   kubernetes: ["kubernetes/objects"],
   "kubernetes/objects": ["kubernetes"],
   "kubernetes/certificates": [],
+  "kubernetes/pods": ["kubernetes", "kubernetes/certificates", "kubernetes/objects"],
+  "batch/pods": ["batch/records", "batch/workers"],
   "batch/places": [],
   "batch/items": ["batch/records"],
   "batch/lost-rows": ["batch/records"],

@@ -58,6 +58,17 @@ class Facts:
             self._last_exit = last_exit
             self._write(False)
 
+    def signal(self, pid: int, number: int) -> bool:
+        """To the worker's process and its forks; false if another process, or none, is the worker now."""
+        with self._lock:
+            if self._pid != pid:
+                return False
+            try:
+                os.killpg(pid, number)
+            except ProcessLookupError:
+                return False
+            return True
+
     @property
     def state(self) -> str:
         """One of STATES."""

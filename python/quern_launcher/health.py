@@ -1,4 +1,5 @@
-"""The pod's health over HTTP, for kubelet and the controller: `/livez`, `/readyz`, and `/worker` with the token.
+"""The pod's health over HTTP, for kubelet and the controller: `/livez`, `/readyz`, and `/worker` with the token. The
+controller also ends a worker here.
 
 One thread with its own selector, because anybody in the cluster can connect: a connection is short, one of few, and
 has one request.
@@ -9,10 +10,12 @@ from __future__ import annotations
 import hmac
 import json
 import selectors
+import signal
 import socket
 import threading
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 from .settings import SettingsError
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 64
 CONNECTION_S = 5.0
 REQUEST_BYTES_MAX = 8 * 1024
+NO_TOKEN = "send the pod's token: Authorization: Bearer TOKEN\n"
+SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
 TITLES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 503: "Service Unavailable"}
 
 
@@ -108,9 +113,11 @@ class Health:
         first, *lines = request.split("\r\n")
         words = first.split(" ")
         plain = "text/plain; charset=utf-8"
-        if len(words) != 3 or words[0] not in ("GET", "HEAD"):
-            return 400, plain, "only GET is answered\n"
-        path = words[1].partition("?")[0]
+        if len(words) != 3 or words[0] not in ("GET", "HEAD", "DELETE"):
+            return 400, plain, "only GET is answered, and DELETE of /worker\n"
+        path, _, query = words[1].partition("?")
+        if words[0] == "DELETE":
+            return self._end_worker(path, query, lines)
         if path == "/livez":
             return 200, plain, "ok\n"
         facts = self._facts.describe()
@@ -119,11 +126,24 @@ class Health:
             return (200, plain, "ok\n") if facts["state"] == "ready" else (503, plain, facts["state"] + reason + "\n")
         if path != "/worker":
             return 404, plain, "there are /livez, /readyz and /worker\n"
-        if not self._may_read(lines):
-            return 401, plain, "send the pod's token: Authorization: Bearer TOKEN\n"
+        if not self._has_token(lines):
+            return 401, plain, NO_TOKEN
         return 200, "application/json", json.dumps(facts)
 
-    def _may_read(self, lines: list[str]) -> bool:
+    def _end_worker(self, path: str, query: str, lines: list[str]) -> tuple[int, str, str]:
+        """Sends the signal to the worker's process of this id, if it is the one that runs."""
+        if path != "/worker":
+            return 404, "text/plain; charset=utf-8", "only /worker can be deleted\n"
+        if not self._has_token(lines):
+            return 401, "text/plain; charset=utf-8", NO_TOKEN
+        asked = {name: values[0] for name, values in parse_qs(query).items()}
+        number = SIGNALS.get(asked.get("signal", "SIGKILL"))
+        if number is None or not asked.get("pid", "").isdecimal():
+            return 400, "text/plain; charset=utf-8", "give pid=N, and signal=SIGTERM or SIGKILL\n"
+        was_there = self._facts.signal(int(asked["pid"]), number)
+        return 200, "application/json", json.dumps({"signalled": was_there})
+
+    def _has_token(self, lines: list[str]) -> bool:
         try:
             wanted = "Bearer %s" % self._settings.token()
         except SettingsError:

@@ -63,10 +63,15 @@ class Supervisor:
             is_done = self._said == "draining" and last_exit.get("code") == 0
             if self._kill_at is not None or (is_done and self._settings.ends_with_worker):
                 return
-            early_deaths = early_deaths + 1 if time.monotonic() - begun < SOON_S else 0
+            early_deaths = early_deaths + 1 if self._died_soon(begun) else 0
             if self._said != "failed":
                 self._facts.enter("starting", "the worker %s" % _describe(last_exit))
             self._rest(pause_after(early_deaths))
+
+    def _died_soon(self, begun: float) -> bool:
+        """In a job the controller bounds the deaths of workers that were ready: a batch may be the cause."""
+        is_of_batch = self._settings.ends_with_worker and self._said == "ready"
+        return time.monotonic() - begun < SOON_S and not is_of_batch
 
     def _run_once(self, python: str, project: str, environment: Mapping[str, str]) -> dict[str, Any]:
         self._said = None

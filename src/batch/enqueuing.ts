@@ -57,14 +57,14 @@ export class Enqueuing implements Phase, WorkersOwner {
       ...{
         jobId: job_id,
         epoch: deps.epoch,
-        account: deps.account,
+        account: deps.computeFor(job_id),
         openFiles: deps.openFiles,
         compute: api.compute,
         diskWait,
         log: deps.log,
       },
       by: workersOf(job_id, api_name, priority),
-      start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
+      start: (reservation) => deps.startWorker({ api_name, api_id, job_id }, reservation),
       forget: async (workerId) => {
         await run.spans.save();
         await deps.forgetWorker(workerId);
@@ -200,7 +200,8 @@ export class Enqueuing implements Phase, WorkersOwner {
   }
 
   /** No batch can have been in hand yet. */
-  died(_: BatchWorker, { exit }: WorkerDeath): void {
+  died(_: BatchWorker, { exit, isInterruption }: WorkerDeath): void {
+    if (isInterruption) return;
     const cause = this.losses.diedIdle(exit);
     if (cause !== undefined) this.run.endSoon(cause);
   }

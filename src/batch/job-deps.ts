@@ -3,10 +3,10 @@
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import type { Log } from "../base/log.ts";
 import type { Database, Statements } from "../database/database.ts";
-import type { ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Lifetime } from "../engine/lifetime.ts";
 import type { OpenFiles } from "../engine/open-files.ts";
+import type { Reservation } from "../engine/reservations.ts";
 import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
@@ -14,6 +14,7 @@ import type { Solitude } from "./dispatch/solitude.ts";
 import type { NamedQueue } from "./letters/queue-turns.ts";
 import type { ItemsStore } from "./records/items-file.ts";
 import type { WarmWorkers } from "./warm/warm-workers.ts";
+import type { JobCompute } from "./workers/job-compute.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
 export interface JobApi {
@@ -42,8 +43,8 @@ export interface JobDeps {
   reach: ReachKillPoint;
   /** Aborted when the controller stops. */
   stopping?: AbortSignal;
-  /** The machine's reservations. Workers that do not fit wait. */
-  account: ComputeAccount;
+  /** Where workers get their compute. Those that do not fit wait. */
+  computeFor: (jobId: string) => JobCompute;
   /** The descriptors of this process. Workers for which there is none wait. */
   openFiles: OpenFiles;
   solitude: Solitude;
@@ -60,10 +61,8 @@ export interface JobDeps {
    * installation fails.
    */
   startWorker: (
-    apiName: string,
-    apiId: string,
-    jobId: string,
-    gpus: readonly string[],
+    job: { api_name: string; api_id: string; job_id: string },
+    reservation: Reservation,
   ) => Promise<RunningWorker>;
   /** Records that a process of the version works for this job from now on. Resolves to the file for its output. */
   takeOverWorker: (process: RunningWorker, jobId: string) => Promise<string>;

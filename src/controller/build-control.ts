@@ -98,7 +98,7 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
     waitingForCompute: () => waitingFor(account),
-    account: () => accountFacts(account),
+    account: () => ({ ...accountFacts(account), isOfCluster: options.engine === "kubernetes" }),
     memoryOfWorkers: () => workerDeps.engine.memoryInUse(),
     ...{ parentPid: options.parentPid, dataDir, certificate: options.tls?.cert },
     databaseBytes: () => databaseBytes(dataDir, options.database === undefined ? undefined : db),

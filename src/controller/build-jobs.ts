@@ -22,6 +22,7 @@ import type { JobDeps } from "../batch/job-deps.ts";
 import { Jobs } from "../batch/jobs.ts";
 import { Outbox } from "../batch/letters/outbox.ts";
 import { Sqs } from "../batch/letters/sqs.ts";
+import type { PodJobs } from "../batch/pods/pod-jobs.ts";
 import { type ItemsStore, itemsInFiles } from "../batch/records/items-file.ts";
 import { WarmWorkers } from "../batch/warm/warm-workers.ts";
 import { jobLogDirectory, outputsDirectory } from "../contracts/data-layout.ts";
@@ -83,6 +84,7 @@ export function buildJobs(
   capabilities: Capabilities,
   lostWorkers: ReadonlyMap<string, number>,
   storesAndQueues: StoresAndQueues,
+  pods: PodJobs | undefined,
 ): Jobs {
   const { db, epoch, log, options, account, knowsFiles } = infrastructure;
   const workerDeps = { ...infrastructure.workerDeps, capabilities };
@@ -104,7 +106,7 @@ export function buildJobs(
     epoch,
     log,
     reach: armKillPoint(options.killAt),
-    account,
+    computeFor: (jobId) => pods?.of(jobId) ?? account,
     openFiles: new OpenFiles({ max: openFilesMax(), count: openFilesCount }),
     solitude: new Solitude(),
     assertDeployed,
@@ -117,11 +119,13 @@ export function buildJobs(
         timeoutMs: timeoutMsOf(version),
         lifetime: lifetimeOf(version),
         compute: computeOf(version),
-        reusesWorkers: version.config.predictor.reuse_worker === true,
+        // A pod belongs to one job.
+        reusesWorkers: pods === undefined && version.config.predictor.reuse_worker === true,
       };
     },
-    startWorker: async (name, apiId, jobId, gpus) =>
-      startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
+    startWorker: async ({ api_name, api_id, job_id }, reservation) =>
+      pods?.startWorker(job_id, reservation) ??
+      startWorker(workerDeps, await findApiVersion(api_name, api_id), job_id, reservation.gpus),
     takeOverWorker: (process, jobId) => takeOverWorker(workerDeps, process, jobId),
     warmWorkers: new WarmWorkers({ account, forgetWorker: forget }),
     forgetWorker: forget,

@@ -1,19 +1,27 @@
-/** Builds what serves real-time APIs as pods of a cluster (`--engine kubernetes`). */
+/** Builds what runs real-time APIs and jobs as pods of a cluster (`--engine kubernetes`). */
 import { join } from "node:path";
-import { WorkerAuthority } from "../apis/pods/authority.ts";
 import { PodReplicas } from "../apis/pods/pod-replicas.ts";
 import { ProjectServer } from "../apis/pods/project-server.ts";
-import { workerPodsOf } from "../apis/pods/worker-pods-of.ts";
+import { jobPodsOf, type PodSettings, workerPodsOf } from "../apis/pods/worker-pods-of.ts";
 import { projectArchive } from "../apis/projects/project-archive.ts";
-import { apisOfProject, hasPredictor, readDeployed, versionOfPredictor } from "../apis/records/api-rows.ts";
+import {
+  apisOfProject,
+  findVersion,
+  hasPredictor,
+  readDeployed,
+  versionOfPredictor,
+} from "../apis/records/api-rows.ts";
 import { initOf, lifetimeOf } from "../apis/replicas/start-worker.ts";
 import { wallMs } from "../base/clock.ts";
+import { PodJobs } from "../batch/pods/pod-jobs.ts";
+import { jobById } from "../batch/records/job-rows.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
 import { ApiClient } from "../kubernetes/api-client.ts";
 import type { ClusterAccess } from "../kubernetes/cluster-access.ts";
 import { podAccess } from "../kubernetes/cluster-access.ts";
 import { findAccess } from "../kubernetes/find-access.ts";
+import { WorkerAuthority } from "../kubernetes/pods/authority.ts";
 import { appendLogLine } from "../observe/log-files.ts";
 import { noteReplicaEnd } from "../series/change-rows.ts";
 import { kubeconfigFile } from "../settings/environment.ts";
@@ -25,24 +33,47 @@ const SERVICE = "quern";
 const SERVER = { "app.kubernetes.io/name": "quern" };
 const POSTGRES_PORT = 5432;
 
-export function buildPodReplicas(infrastructure: Infrastructure): PodReplicas {
-  const { options, log, epoch, workerDeps, instanceId } = infrastructure;
-  const { db, dataDir } = workerDeps;
+/** What the pods of APIs and those of jobs have in common. */
+export interface Cluster {
+  client: ApiClient;
+  namespace: string;
+  authority: WorkerAuthority;
+  settings: PodSettings;
+}
+
+export function openCluster({ options, instanceId }: Infrastructure): Cluster {
   const access = accessOf(options);
   const client = new ApiClient(access);
   const namespace = options.podNamespace ?? access.namespace;
   const url = options.podUrl ?? `https://${SERVICE}.${namespace}.svc:${options.podListen.port}`;
   const authority = new WorkerAuthority({ client, namespace, instanceId });
+  return { client, namespace, authority, settings: { namespace, image: options.workerImage!, url } };
+}
+
+export function buildPodJobs(infrastructure: Infrastructure, cluster: Cluster): PodJobs {
+  const { log, db, leaving } = infrastructure;
+  const { settings, ...own } = cluster;
+  const podsOf = async (jobId: string) => {
+    const job = await jobById(db, jobId);
+    const version = job && (await findVersion(db, job.api_name, job.api_id));
+    return version === undefined || !hasPredictor(version) ? undefined : jobPodsOf(version, job!, settings);
+  };
+  return new PodJobs({ ...own, db, log, podsOf, leaving: leaving.signal });
+}
+
+export function buildPodReplicas(infrastructure: Infrastructure, cluster: Cluster): PodReplicas {
+  const { options, log, epoch, workerDeps } = infrastructure;
+  const { db, dataDir } = workerDeps;
+  const { client, namespace, authority, settings } = cluster;
   const projects = new ProjectServer({
     listen: options.podListen,
     certificate: () =>
-      authority.serverCertificate(new URL(url).hostname.replace(/^\[|\]$/g, ""), new Date(wallMs())),
+      authority.serverCertificate(new URL(settings.url).hostname.replace(/^\[|\]$/g, ""), new Date(wallMs())),
     apisOf: (id) => apisOfProject(db, id),
     isTokenOf: (apis, token) => authority.isTokenOf(apis, token),
     archive: async (id) => ((await workerDeps.projects.fetch(id)) ? projectArchive(dataDir, id) : undefined),
     onFailure: (err) => log.error({ event: "cluster_failed", err }, "a pod did not get its project"),
   });
-  const settings = { namespace, image: options.workerImage!, url };
   const logOf = (name: string, writer: string) => join(apiLogDirectory(dataDir, name), `${writer}.log`);
   return new PodReplicas({
     ...{ client, namespace, log, epoch, authority, projects, lifetimeOf },

@@ -34,7 +34,7 @@ import {
   buildSessions,
 } from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
-import { buildPodReplicas } from "./build-pods.ts";
+import { buildPodJobs, buildPodReplicas, openCluster } from "./build-pods.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { buildSeries } from "./build-series.ts";
 import { buildStateServices } from "./build-state.ts";
@@ -81,10 +81,12 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const { dataDir } = options;
   const routes = buildRoutes(infrastructure, left.replicas);
   const capabilities = buildCapabilities(infrastructure, routes, left.replicas);
+  const cluster = options.engine === "kubernetes" ? openCluster(infrastructure) : undefined;
   const replicas =
-    options.engine === "kubernetes"
-      ? buildPodReplicas(infrastructure)
-      : buildReplicas(infrastructure, capabilities, left.replicas);
+    cluster === undefined
+      ? buildReplicas(infrastructure, capabilities, left.replicas)
+      : buildPodReplicas(infrastructure, cluster);
+  const podJobs = cluster && buildPodJobs(infrastructure, cluster);
   const { log, workerDeps } = infrastructure;
   const projects = buildProjectSweep(infrastructure);
   const autoscaling = new Autoscaling(replicas);
@@ -92,7 +94,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const recorder = buildSeries(infrastructure, { replicas, reports });
   const recent = new TrafficSamples(reports);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
-  const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
+  const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues, podJobs);
   const state = buildStateServices(infrastructure);
   const retention = buildRetention(infrastructure, jobs, state.removeSoon);
   const { python } = options;
@@ -142,6 +144,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     outbox,
     retention,
     projects,
+    ...(podJobs === undefined ? [] : [podJobs]),
     jobs,
     applications,
     audit,

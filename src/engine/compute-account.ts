@@ -66,6 +66,11 @@ export class ComputeAccount {
     held.asked = yielding?.asked;
   }
 
+  /** Whether a successor of a reservation's worker may use it without a new request. */
+  mayKeep(_: Reservation): boolean {
+    return this.waitingCount === 0;
+  }
+
   /** Why a request waits; undefined if it does not, or is not the oldest of its job or API. */
   delayOf(ask: Ask): Delay | undefined {
     return this.queue.delayOf(ask);

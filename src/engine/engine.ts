@@ -4,6 +4,7 @@
  */
 import type { MemoryLimits } from "../contracts/http/answers.ts";
 import type { WorkerAddress } from "../protocol/connect-socket.ts";
+import type { DeliveryNote } from "../protocol/delivery-note.ts";
 import type { Interpreter } from "./environments/interpreter.ts";
 
 export interface WorkerSpec {
@@ -43,6 +44,8 @@ export interface WorkerExit {
   memoryLimitBytes?: number;
   /** The last lines of its output. */
   lastLines?: string[];
+  /** Something else than the worker or Quern ended it, such as an eviction of its pod: how, as a clause. */
+  interruption?: string;
 }
 
 /** All that another controller needs to adopt this worker. */
@@ -67,6 +70,10 @@ export interface RunningWorker {
   kill(): void;
   /** The process goes on with another job, and writes its output to this file from now on. */
   logTo(logFile: string): void;
+  /** What it had in hand, once it has ended; undefined if that is unknown. */
+  lastNote(): DeliveryNote | undefined;
+  /** A connection reached the process with this id, in the worker's own container. */
+  met?(pid: number): void;
 }
 
 /** What a worker and its children use now, and what they may use. */

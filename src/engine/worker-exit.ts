@@ -5,7 +5,8 @@ import type { WorkerExit } from "./engine.ts";
 export const TEMPORARY_FAILURE = 75;
 
 export function describeExit(exit: WorkerExit): string {
-  const { outOfMemory, peakMemoryBytes, memoryLimitBytes } = exit;
+  const { outOfMemory, peakMemoryBytes, memoryLimitBytes, interruption } = exit;
+  if (interruption !== undefined) return interruption;
   const peak = peakMemoryBytes === undefined ? "" : ` (its peak memory was ${mib(peakMemoryBytes)})`;
   if (outOfMemory === "limit")
     return `was killed because it ${overLimit(peakMemoryBytes ?? 0, memoryLimitBytes ?? 0)}`;

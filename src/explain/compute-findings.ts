@@ -25,7 +25,9 @@ const PARTS = {
 type Part = keyof typeof PARTS;
 const NAMES = Object.keys(PARTS) as Part[];
 
-export function computeFinding(wait: ComputeWait, { total, free, holders }: ComputeFacts): Finding {
+export function computeFinding(wait: ComputeWait, compute: ComputeFacts): Finding {
+  if (compute.isOfCluster === true) return podFinding(wait);
+  const { total, free, holders } = compute;
   const { missing, what, need, isServing } = wait;
   const never = NAMES.filter((part) => need[part] > total[part]);
   const lacking = NAMES.filter((part) => need[part] > Math.max(0, free[part]));
@@ -48,6 +50,16 @@ export function computeFinding(wait: ComputeWait, { total, free, holders }: Comp
       wait.order,
     ],
     cure: `it starts when enough is free: stop or scale down what holds it, lower ${fields(lacking)}, or start the server with a larger ${options(lacking)}`,
+    command: "quern get --all",
+  });
+}
+
+/** The cluster says what its pods wait for. */
+function podFinding({ missing, what, need, isServing, order }: ComputeWait): Finding {
+  const who = `${count(missing, what)} ${missing === 1 ? "waits for a pod" : "wait for pods"} of the cluster`;
+  return found("compute_held", isServing ? "warning" : "error", who, {
+    evidence: [`each ${what} needs ${amount(need)}`, order],
+    cure: "correct what the cluster says, or wait until it has a place",
     command: "quern get --all",
   });
 }

@@ -15,6 +15,8 @@ export interface ComputeFacts {
   free: Amount;
   /** Who holds how much, the largest first; undefined if the caller may not know the names of others. */
   holders: readonly { holder: string; amount: Amount }[] | undefined;
+  /** Workers are pods: a cluster has their compute, and this account says nothing about it. */
+  isOfCluster?: boolean;
 }
 
 /** The memory of one worker and its children. */

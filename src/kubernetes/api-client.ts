@@ -58,11 +58,15 @@ export class ApiClient {
 
   /**
    * Makes an object be so, as far as `object` says (server-side apply). Throws if a field does not exist. `isTrial`:
-   * the API server only checks it.
+   * the API server only checks it. `part`: who owns these fields; other parts stay as they are.
    */
-  apply<T>(path: string, object: object, isTrial = false): Promise<T> {
+  apply<T>(
+    path: string,
+    object: object,
+    { isTrial = false, part }: { isTrial?: boolean; part?: string } = {},
+  ): Promise<T> {
     const query = {
-      fieldManager: FIELD_MANAGER,
+      fieldManager: part === undefined ? FIELD_MANAGER : `${FIELD_MANAGER}-${part}`,
       force: "true",
       fieldValidation: "Strict",
       dryRun: isTrial ? "All" : undefined,

@@ -11,6 +11,7 @@ export interface Metadata {
   annotations?: Readonly<Record<string, string>>;
   creationTimestamp?: string;
   deletionTimestamp?: string;
+  ownerReferences?: readonly { uid: string }[];
 }
 
 export interface KubernetesObject {
@@ -22,6 +23,7 @@ const KINDS = {
   ConfigMap: { api: "/api/v1", plural: "configmaps" },
   Deployment: { api: "/apis/apps/v1", plural: "deployments" },
   Event: { api: "/api/v1", plural: "events" },
+  Job: { api: "/apis/batch/v1", plural: "jobs" },
   NetworkPolicy: { api: "/apis/networking.k8s.io/v1", plural: "networkpolicies" },
   Pod: { api: "/api/v1", plural: "pods" },
   PodDisruptionBudget: { api: "/apis/policy/v1", plural: "poddisruptionbudgets" },

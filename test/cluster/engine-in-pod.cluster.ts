@@ -37,7 +37,7 @@ afterAll(async () => {
 
 const workers = () => pod.kubectl(["get", "pods", "-l", "quern.dev/api=echo", "-o", "name"]);
 
-it("serves real-time APIs in pods of their own, and jobs beside it", async () => {
+it("serves real-time APIs and jobs in pods of their own", async () => {
   expect(workers()).toMatch(/^pod\/quern-echo-api-\S+$/);
   const response = await pod.predict("echo", { a: 1 });
   expect([response.status, await response.json()]).toEqual([200, { echo: { a: 1 }, user: 1000 }]);

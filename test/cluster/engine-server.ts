@@ -71,7 +71,12 @@ export class EngineServer {
 
   /** The names of an API's pods that are not leaving. */
   pods(api: string): string[] {
-    const found = this.kubectl("get", "pods", "-l", `quern.dev/api=${api}`, "-o", "json");
+    return this.podNames(`quern.dev/api=${api}`);
+  }
+
+  /** The names of the pods with these labels that are not leaving. */
+  podNames(labels: string): string[] {
+    const found = this.kubectl("get", "pods", "-l", labels, "-o", "json");
     const { items } = JSON.parse(found) as { items: { metadata: Record<string, string> }[] };
     const living = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     return living.map(({ metadata }) => metadata.name!).sort();

@@ -55,6 +55,15 @@ const SITUATIONS: [string, string, Partial<JobFacts>, RegExp][] = [
     },
     /too few files/,
   ],
+  [
+    "compute_held",
+    "error",
+    {
+      ...{ counts: counts({ pending: 2 }), need: cpus(5), waiting: "2 workers wait for compute: no node" },
+      compute: { ...JOB.compute, isOfCluster: true },
+    },
+    /2 workers wait for pods of the cluster/,
+  ],
   ["compute_too_large", "error", { counts: counts({ pending: 1 }), need: cpus(5) }, /more CPUs/],
   ["starved", "warning", { input, workers: idle }, /idle, because the store delivers only 666.7 kB\/s/],
   ["straggler", "warning", busy(4), /Batch 7 has run for 4 s; the others take 100 ms/],

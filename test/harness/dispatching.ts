@@ -182,6 +182,7 @@ export class Dispatching {
       },
       onLongStart: () => {},
       onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
+      onInterrupted: () => this.fail(new Error("the worker was taken away")),
       onDiskFull: () => this.fail(new Error("the disk is full")),
       onDeath: (dead, death) => {
         this.dispatcher.died(dead, death);

@@ -38,6 +38,7 @@ export function fakeProcess(socket: string, process_start = "0"): RunningWorker 
     kill,
     stop: async () => kill(),
     logTo: () => {},
+    lastNote: () => undefined,
   };
 }
 

@@ -176,8 +176,9 @@ export class LaunchedPod {
       });
   }
 
-  get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+  get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
     return fetch(`http://127.0.0.1:${this.ports.health}${path}`, {
+      method,
       headers,
       signal: AbortSignal.timeout(5_000),
     });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { MESSAGE } from "../../src/protocol/messages.ts";
 import { eventually } from "../harness/eventually.ts";
 import { LaunchedPod, ProjectServer } from "../harness/launched-pod.ts";
-import { PredictingCaller } from "../harness/started-worker.ts";
+import { PredictingCaller, WORKER_TOKEN } from "../harness/started-worker.ts";
 
 const ECHO = `
 import os, signal, subprocess, time
@@ -114,6 +114,25 @@ describe("a pod's launcher", () => {
     expect(last_exit).toMatchObject({ signal: "SIGKILL", note: { busy: true, delivery: 1 } });
     expect(last_exit!.last_lines.at(-1)).toMatch(/Z about to die$/);
     expect(last_exit!.peak_memory_bytes).toBeGreaterThan(5_000_000);
+  });
+
+  it("ends its worker for who has the token and names its process, and no other process", async () => {
+    const pod = await launch({ "predictor.py": ECHO });
+    const controller = await ready(pod);
+    const { pid } = await pod.facts();
+    const end = (
+      query: string,
+      headers: Record<string, string> = { authorization: `Bearer ${WORKER_TOKEN}` },
+    ) => pod.get(`/worker?${query}`, headers, "DELETE");
+    const answer = async (query: string) => (await end(query)).text();
+    expect((await end(`pid=${pid}`, {})).status).toBe(401);
+    expect((await end("pid=x")).status).toBe(400);
+    expect((await end(`pid=${pid}&signal=SIGINT`)).status).toBe(400);
+    expect(await answer(`pid=${pid! + 1}`)).toBe('{"signalled": false}');
+    expect(await predicted(controller, 7)).toBe(7);
+    expect(await answer(`pid=${pid}&signal=SIGTERM`)).toBe('{"signalled": true}');
+    await eventually("another worker runs", async () => (await pod.facts()).starts === 2);
+    expect((await pod.facts()).last_exit).toMatchObject({ code: 0, note: { busy: false } });
   });
 
   it("says why __init__ failed, and tries again when the controller does", async () => {

@@ -7,7 +7,6 @@ import { JsonNumber, stringifyExact } from "../../base/json/exact.ts";
 import { readYamlFile, type YamlPath } from "../../config/yaml-file.ts";
 import { ruleFaults } from "../../contracts/config/api-rules.ts";
 import { type ApiConfig, apiSchema, OF_KINDS, type SplitApi } from "../../contracts/config/apis.ts";
-import { queueKeyCure } from "../../contracts/config/cluster-keys.ts";
 import { FORMER_GUIDE, formerCure, isIdleFormerKey } from "../../contracts/config/former-keys.ts";
 import { withoutIdleKeys } from "../../contracts/config/idle-keys.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
@@ -92,7 +91,7 @@ function parseEntry(
       legalKeysOf(apiSchema, at),
     )) {
       const cure = formerCure(path, valueAt(api, path));
-      if (cure === undefined) add(path, queueKeyCure(path) ?? detail);
+      if (cure === undefined) add(path, detail);
       else addFormer(path, cure);
     }
   }

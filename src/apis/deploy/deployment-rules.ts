@@ -24,13 +24,8 @@ export function deploymentErrors(
     ...kindErrors(api, deployed),
     ...addressErrors(api, after),
     ...splitterErrors(api, after),
-    ...(runsInPods(api, engine) ? podErrors(api) : [...placementErrors(api), ...gpuErrors(api, gpus)]),
+    ...(engine === "kubernetes" ? podErrors(api) : [...placementErrors(api), ...gpuErrors(api, gpus)]),
   ];
-}
-
-/** Jobs run beside the server, also where replicas run in pods. */
-function runsInPods({ config }: ParsedApi, engine: Surroundings["engine"]): boolean {
-  return engine === "kubernetes" && config.kind === "RealtimeAPI";
 }
 
 /** What workers in pods do not do, and what to do instead. */
@@ -38,12 +33,18 @@ const NOT_IN_PODS = {
   python: "the worker's image decides which Python runs: leave it out, and build the image with that Python",
   max_requests: "a worker in a pod is not replaced by its use: leave it out",
   max_age: "a worker in a pod is not replaced by its age: leave it out, and run `quern refresh` regularly",
+  reuse_worker: "a pod belongs to one job: leave it out",
+} as const;
+/** Which of them each kind may not have. Workers of jobs are replaced between two batches. */
+const NOT_IN_PODS_OF = {
+  RealtimeAPI: ["python", "max_requests", "max_age"],
+  BatchAPI: ["python", "reuse_worker"],
 } as const;
 
 function podErrors({ config, positionOf }: ParsedApi): FieldError[] {
   if (config.kind === "TrafficSplitter") return [];
   const { predictor, name } = config;
-  const keys = Object.keys(NOT_IN_PODS) as (keyof typeof NOT_IN_PODS)[];
+  const keys: readonly (keyof typeof NOT_IN_PODS)[] = NOT_IN_PODS_OF[config.kind];
   return keys
     .filter((key) => predictor[key] !== undefined)
     .map((key) => {

@@ -4,8 +4,8 @@ import type { Log } from "../../base/log.ts";
 import type { ApiClient } from "../../kubernetes/api-client.ts";
 import type { WorkerNetwork } from "../../kubernetes/objects/api-objects.ts";
 import type { WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
+import type { WorkerAuthority } from "../../kubernetes/pods/authority.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
-import type { WorkerAuthority } from "./authority.ts";
 import { ObjectsWriter } from "./objects-writer.ts";
 import type { PodGroup } from "./pod-group.ts";
 

@@ -1,7 +1,7 @@
 /** Asks the launchers of pods whose worker does not listen yet what they are about. */
 import { inBackground } from "../../base/boundary.ts";
 import { HEALTH_PORT } from "../../kubernetes/objects/worker-pods.ts";
-import { launcherState } from "./launcher.ts";
+import { launcherState } from "../../kubernetes/pods/launcher.ts";
 import type { PodGroup } from "./pod-group.ts";
 
 /** `judge` is called for a group in which something has changed, with its face before. */

@@ -22,11 +22,11 @@ import { WORKER_PORT } from "../../kubernetes/objects/worker-pods.ts";
 import type { Pod } from "../../kubernetes/pod.ts";
 import { type PodState, podState } from "../../kubernetes/pod-state.ts";
 import type { PodTrouble } from "../../kubernetes/pod-trouble.ts";
+import type { WorkerAuthority } from "../../kubernetes/pods/authority.ts";
 import { type KubernetesObject, pathOf } from "../../kubernetes/resources.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import { askLaunchers } from "./ask-launchers.ts";
-import type { WorkerAuthority } from "./authority.ts";
 import type { GroupBefore, PodGroup } from "./pod-group.ts";
 import { PodReplica, type PodReplicaEvents } from "./pod-replica.ts";
 

@@ -1,6 +1,6 @@
 /** How a pod's worker ended, as its launcher tells it. Pure. */
 import { describeExit } from "../../engine/worker-exit.ts";
-import type { LastExit } from "./launcher.ts";
+import type { LastExit } from "../../kubernetes/pods/launcher.ts";
 
 /** A clause, such as `exited with code 1`. */
 export function describeLastExit(exit: LastExit): string {

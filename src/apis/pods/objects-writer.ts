@@ -5,15 +5,15 @@
 import type { ApiClient } from "../../kubernetes/api-client.ts";
 import {
   API_KINDS,
-  type AppliedObject,
   apiObjects,
   type WorkerNetwork,
   workersPolicy,
 } from "../../kubernetes/objects/api-objects.ts";
 import { API_SELECTOR, apiOf, objectName } from "../../kubernetes/objects/names.ts";
+import type { AppliedObject } from "../../kubernetes/objects/worker-objects.ts";
 import type { WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
+import type { WorkerAuthority } from "../../kubernetes/pods/authority.ts";
 import { type KubernetesObject, pathOf } from "../../kubernetes/resources.ts";
-import type { WorkerAuthority } from "./authority.ts";
 
 export class ObjectsWriter {
   private readonly client: ApiClient;

@@ -6,10 +6,10 @@ import { START_TIMEOUT } from "../../engine/lifetime.ts";
 import { HEALTH_PORT } from "../../kubernetes/objects/worker-pods.ts";
 import type { PodState } from "../../kubernetes/pod-state.ts";
 import type { PodTrouble } from "../../kubernetes/pod-trouble.ts";
+import { type LastExit, lastExitOf } from "../../kubernetes/pods/launcher.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
 import { describeLastExit } from "./describe-last-exit.ts";
-import { type LastExit, lastExitOf } from "./launcher.ts";
 import type { PodGroup } from "./pod-group.ts";
 import type { GoneWorker, PodReplica, PodReplicaEvents } from "./pod-replica.ts";
 

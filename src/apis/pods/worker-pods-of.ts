@@ -1,5 +1,6 @@
-/** The pods of an API's version, as its objects describe them. Pure. */
-import type { WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
+/** The pods of an API's version, or of a job of it, as their objects describe them. Pure. */
+import { STOP_GRACE_MS } from "../../contracts/limits/jobs.ts";
+import type { JobPods, PodTemplate, WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import { computeOf, finishMsOf } from "../replicas/start-worker.ts";
 
@@ -17,17 +18,35 @@ const GRACE_SECONDS_MAX = 15 * 60;
 
 /** `replicas`: as an API counts them. Each process of a replica is a pod. */
 export function workerPodsOf(version: ApiVersion, replicas: number, settings: PodSettings): WorkerPods {
-  const { name, predictor_id, project_id, config } = version;
-  const { predictor, update_strategy, compute } = config;
-  const { cpuMillis, memoryBytes, gpus } = computeOf(version);
+  const { predictor, update_strategy } = version.config;
   const graceSeconds = Math.min(GRACE_SECONDS_MAX, Math.ceil(finishMsOf(version) / 1_000));
+  return {
+    ...templateOf(version, graceSeconds, settings),
+    replicas: replicas * predictor.processes_per_replica,
+    ...rolloutOf(update_strategy),
+  };
+}
+
+/** As many pods as the submission asks for. */
+export function jobPodsOf(
+  version: ApiVersion,
+  { job_id, workers }: { job_id: string; workers: number },
+  settings: PodSettings,
+): JobPods {
+  const { queue } = version.config.compute;
+  const template = templateOf(version, Math.ceil(STOP_GRACE_MS / 1_000), settings);
+  return { ...template, jobId: job_id, parallelism: workers, queue };
+}
+
+function templateOf(version: ApiVersion, graceSeconds: number, settings: PodSettings): PodTemplate {
+  const { name, predictor_id, project_id, config } = version;
+  const { predictor, compute } = config;
+  const { cpuMillis, memoryBytes, gpus } = computeOf(version);
   return {
     api: name,
     predictorId: predictor_id,
     namespace: settings.namespace,
     image: compute.image ?? settings.image,
-    replicas: replicas * predictor.processes_per_replica,
-    ...rolloutOf(update_strategy),
     graceSeconds,
     cpuMillis,
     memoryBytes: memoryBytes === 0 ? undefined : memoryBytes,

@@ -181,7 +181,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
     const { losses, timeoutMs = 0 } = this.options;
     const { exit, broken, timedOut } = death;
     if (broken !== undefined) return losses.brokeProtocol(exit, broken);
-    if (charged === undefined) return losses.diedIdle(exit);
+    if (charged === undefined) return death.isInterruption ? undefined : losses.diedIdle(exit);
     const isFinal = this.attempts.fail(charged, failureOf(death, timeoutMs));
     return isFinal && !timedOut ? losses.failedBatch(exit) : undefined;
   }

@@ -1,4 +1,5 @@
 /** What a worker of a job tells, and what it is made with. */
+import type { WorkerExit } from "../../engine/engine.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import type { OpenRows } from "../deliveries/deliveries.ts";
@@ -13,6 +14,8 @@ export interface BatchWorkerEvents {
   onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void;
   /** It could not even listen, because the machine has run out of inodes or file handles. */
   onDiskFull(worker: BatchWorker): void;
+  /** Its pod was taken from it before it was ready. */
+  onInterrupted(worker: BatchWorker, exit: WorkerExit): void;
   onDeath(worker: BatchWorker, death: WorkerDeath): void;
   /** Receives internal errors that no other callback reports. */
   onFault(error: Error): void;

@@ -8,7 +8,6 @@ import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
 import { ExitWatch } from "../../engine/exit-watch.ts";
 import { StartWatch, Wear } from "../../engine/lifetime.ts";
 import { TEMPORARY_FAILURE } from "../../engine/worker-exit.ts";
-import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
   encodeByteCount,
@@ -26,7 +25,7 @@ import type { WarmWorker } from "../warm/warm-workers.ts";
 import type { BatchWorkerEvents, BatchWorkerOptions } from "./batch-worker-events.ts";
 import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp, NO_REPLY } from "./death-faults.ts";
-import { inHandOf } from "./worker-death.ts";
+import { chargeOf } from "./worker-death.ts";
 import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 
 const LAST_WORDS_MS = 500;
@@ -98,8 +97,9 @@ export class BatchWorker {
       gone: this.gone.signal,
       onNoReply: this.isReused ? () => this.startTimedOut(NO_REPLY) : undefined,
     });
-    if (connection === undefined) return;
+    if (connection === undefined || this.gone.signal.aborted) return connection?.close();
     this.connection = connection;
+    this.process.met?.(connection.welcome.pid);
     connection.sendJson(MESSAGE.INIT, 0, init);
   }
 
@@ -235,15 +235,16 @@ export class BatchWorker {
 
   private onGone(exit: WorkerExit): void {
     const wasReady = this.state === "ready";
-    const note = readDeliveryNote(this.identity.note);
+    const note = this.process.lastNote();
     this.leave();
     this.connection?.close();
     this.completion?.("died");
     if (this.isStopping) return;
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);
+    if (!wasReady && exit.interruption !== undefined) return this.events.onInterrupted(this, exit);
     if (!wasReady) return this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
-    const left = { outstanding: this.deliveries.outstanding.takeAll(), broken: this.broken };
-    const charged = inHandOf(note, this.connection?.welcome.connection, left);
-    this.events.onDeath(this, { ...left, ...charged, exit, timedOut: this.hasTimedOut });
+    const { broken, hasTimedOut: timedOut } = this;
+    const left = { outstanding: this.deliveries.outstanding.takeAll(), broken, exit, timedOut };
+    this.events.onDeath(this, { ...left, ...chargeOf(note, this.connection?.welcome.connection, left) });
   }
 }

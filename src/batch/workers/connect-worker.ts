@@ -6,6 +6,8 @@ import { mayListen } from "../../protocol/may-listen.ts";
 import { WorkerConnection, type WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
+/** Of a worker in a pod, where each try takes more. */
+const CONNECT_TLS_RETRY_MS = 50;
 
 interface While {
   /** Aborted when the worker is gone; there is no connection then. */
@@ -41,7 +43,7 @@ async function untilConnected(
       const connection = await WorkerConnection.open(address, hello, events).catch(() => undefined);
       if (connection !== undefined) return connection;
     }
-    await delay(CONNECT_RETRY_MS);
+    await delay("tls" in address ? CONNECT_TLS_RETRY_MS : CONNECT_RETRY_MS);
   }
   return undefined;
 }

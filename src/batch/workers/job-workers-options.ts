@@ -2,6 +2,7 @@
 import type { DiskWait } from "../../base/disk-full.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
+import type { Reservation } from "../../engine/reservations.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { OpenRows } from "../deliveries/deliveries.ts";
 import type { EndCause } from "../records/job-status.ts";
@@ -13,7 +14,7 @@ export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions 
   epoch: number;
   /** How to wait if the disk has no space for a worker's log. */
   diskWait: DiskWait;
-  start: (gpus: readonly string[]) => Promise<RunningWorker>;
+  start: (reservation: Reservation) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
   /** Where processes come from and go to that work for several jobs; undefined if none does. */
   warm: WarmPlace | undefined;

@@ -129,7 +129,7 @@ export class JobWorkers {
 
   private async startOne(reservation: Reservation): Promise<void> {
     const { init, epoch, lifetime, openRows } = this.options;
-    const begun = await this.processes.begin(reservation.gpus);
+    const begun = await this.processes.begin(reservation);
     if (begun === undefined) return this.reservations.giveBack(reservation);
     const { process, former, log_file } = begun;
     const worker = new BatchWorker(process, this.events, { lifetime, openRows, former });
@@ -148,6 +148,7 @@ export class JobWorkers {
       onLongStart: (worker, seconds) => this.log.longStart(worker.identity.worker_id, seconds),
       onSetUpFailed: (worker, fault) => this.notSetUp(worker, fault),
       onDiskFull: (worker) => this.startAgain(worker),
+      onInterrupted: (worker, exit) => this.replace(worker, async () => this.log.interrupted(worker, exit)),
       onDeath: (worker, death) => this.died(worker, death),
       onFault: (error) => this.options.onFault(error),
     };

@@ -12,6 +12,8 @@ export interface WorkerDeath {
   /** The note was lost: any of the outstanding batches may have been in hand. */
   isNoteLost: boolean;
   exit: WorkerExit;
+  /** It was taken away, as with its pod. No batch is charged, and it does not count as a death. */
+  isInterruption: boolean;
   /** We killed it because a batch ran past `predictor.timeout`. */
   timedOut: boolean;
   /** It was killed because it broke the protocol. The batch in hand is then unknown. */
@@ -29,6 +31,18 @@ export function inHandOf(
     inHand: isBusy && outstanding.includes(note.batch_index) ? note.batch_index : undefined,
     isNoteLost: note === undefined && broken === undefined,
   };
+}
+
+/** The same for any death. A pod that is taken away says nothing, unless Quern had a reason to kill the worker. */
+export function chargeOf(
+  note: DeliveryNote | undefined,
+  connection: number | undefined,
+  death: Pick<WorkerDeath, "outstanding" | "broken" | "exit" | "timedOut">,
+): Pick<WorkerDeath, "inHand" | "isNoteLost" | "isInterruption"> {
+  const { exit, timedOut, broken } = death;
+  const isInterruption = exit.interruption !== undefined && !timedOut && broken === undefined;
+  if (isInterruption) return { inHand: undefined, isNoteLost: false, isInterruption };
+  return { ...inHandOf(note, connection, death), isInterruption };
 }
 
 /** The batch that is charged for the death. Without a note it is certain only if the worker had a single batch. */

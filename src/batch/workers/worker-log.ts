@@ -1,5 +1,6 @@
 /** Writes down what happens to the workers of a job: in its log how each died, and in its spans when each worked. */
 import type { Log } from "../../base/log.ts";
+import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { describeFault } from "../../protocol/read-fault.ts";
@@ -58,6 +59,11 @@ export class WorkerLog {
       "a worker broke the protocol and was killed",
     );
     jobLog(`worker ${worker_id} broke the protocol and was killed: ${broken}`);
+  }
+
+  interrupted({ identity: { worker_id } }: BatchWorker, exit: WorkerExit): void {
+    this.options.spans.because(worker_id, "died", describeExit(exit));
+    this.options.jobLog(`worker ${worker_id} ${describeExit(exit)}`);
   }
 
   longStart(worker_id: string, seconds: number): void {

@@ -1,6 +1,7 @@
 /** Where the processes of a job's workers come from: a former job of the version left one, or a new one is started. */
 import { whenDiskWorks } from "../../base/disk-full.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import type { Reservation } from "../../engine/reservations.ts";
 import { startFailed } from "../records/job-reasons.ts";
 import type { WarmWorker } from "../warm/warm-workers.ts";
 import type { FormerLife } from "./batch-worker-events.ts";
@@ -27,15 +28,15 @@ export class WorkerProcesses {
    * Undefined if none can be started: the job ends. A warm one is taken in this turn. Later it would end, because its
    * compute is reserved now.
    */
-  begin(gpus: readonly string[]): Promise<Begun | undefined> {
+  begin(reservation: Reservation): Promise<Begun | undefined> {
     const warm = this.options.warm?.take();
-    return warm === undefined ? this.start(gpus) : this.takeOver(warm);
+    return warm === undefined ? this.start(reservation) : this.takeOver(warm);
   }
 
-  private async start(gpus: readonly string[]): Promise<Begun | undefined> {
+  private async start(reservation: Reservation): Promise<Begun | undefined> {
     const { start, diskWait, end } = this.options;
     try {
-      return { process: await whenDiskWorks(() => start(gpus), diskWait) };
+      return { process: await whenDiskWorks(() => start(reservation), diskWait) };
     } catch (error) {
       end({ kind: "worker_error", reason: startFailed(error as Error) });
       return undefined;

@@ -10,15 +10,15 @@ import {
   WORKS_AT_LEAST_MS,
   WORKS_PER_START,
 } from "../../contracts/limits/jobs.ts";
-import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { OpenFiles, WorkerFiles } from "../../engine/open-files.ts";
 import type { Ask, Reservation, Yielding } from "../../engine/reservations.ts";
 import type { Claimant } from "../../engine/scheduler/claims.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
 import { describeDelay } from "./describe-delay.ts";
+import type { JobCompute } from "./job-compute.ts";
 
 export interface ReservationOptions {
-  account: ComputeAccount;
+  account: JobCompute;
   /** The descriptors of this process. */
   openFiles: OpenFiles;
   /** The compute that one worker reserves. */
@@ -92,7 +92,7 @@ export class WorkerReservations {
    */
   keep(reservation: Reservation): void {
     const { account } = this.options;
-    if (account.waitingCount > 0) return this.giveBack(reservation);
+    if (!account.mayKeep(reservation)) return this.giveBack(reservation);
     this.held--;
     this.endFiles(reservation);
     account.mayYield(reservation, undefined);

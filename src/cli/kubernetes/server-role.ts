@@ -1,4 +1,4 @@
-/** What the server may do in the cluster if real-time APIs run in pods of their own: in its namespace only. */
+/** What the server may do in the cluster if workers run in pods of their own: in its namespace only. */
 
 /** The verbs of server-side apply: an object that is not there yet is created, another one is changed. */
 const APPLY = ["get", "create", "patch", "delete"];
@@ -11,6 +11,7 @@ export function roleOf(metadata: object): object {
     metadata,
     rules: [
       { apiGroups: ["apps"], resources: ["deployments"], verbs: [...APPLY, ...FOLLOW] },
+      { apiGroups: ["batch"], resources: ["jobs"], verbs: [...APPLY, ...FOLLOW] },
       { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: [...APPLY, "list"] },
       { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: APPLY },
       // Secrets of APIs have names that depend on the APIs, so that a rule cannot list them.

@@ -117,5 +117,6 @@ export const OF_KINDS: readonly { path: readonly string[]; kinds: readonly ApiCo
   { path: ["predictor", "server_side_batching"], kinds: ["RealtimeAPI"] },
   { path: ["predictor", "response"], kinds: ["RealtimeAPI"] },
   { path: ["networking", "cors_origins"], kinds: ["RealtimeAPI", "TrafficSplitter"] },
+  { path: ["compute", "queue"], kinds: ["BatchAPI"] },
   { path: ["output"], kinds: ["BatchAPI"] },
 ];

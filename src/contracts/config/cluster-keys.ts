@@ -11,6 +11,7 @@ export const CLUSTER_KEYS = {
   image: "list Python packages in requirements.txt, and install the rest in dependencies.sh",
   service_account: "give the server's own pod the service account",
   secrets: "give the values in predictor.env, or in a file of the machine that the predictor reads",
+  queue: "give the job a priority",
 } as const;
 
 export type ClusterKey = keyof typeof CLUSTER_KEYS;
@@ -18,10 +19,4 @@ export type ClusterKey = keyof typeof CLUSTER_KEYS;
 /** Why the key is refused, and what to do. */
 export function clusterKeyCure(key: ClusterKey): string {
   return `is for workers in pods of their own, and here they are processes of the server's machine: remove this key; ${CLUSTER_KEYS[key]}`;
-}
-
-/** The same for `compute.queue`, which no engine has yet; undefined if it is another key. */
-export function queueKeyCure(path: readonly (string | number)[]): string | undefined {
-  if (path.join("/") !== "compute/queue") return undefined;
-  return "is for jobs in pods of their own, and here their workers are processes of the server's machine: remove this key; give the job a priority";
 }

@@ -45,4 +45,5 @@ export const placementShape = {
       .refine((name) => !isOwn(name), "must not begin with quern: those are the server's own"),
     "names of Secrets",
   ).optional(),
+  queue: shortText.regex(SUBDOMAIN, "must be the name of a LocalQueue of Kueue").optional(),
 };

@@ -6,6 +6,7 @@ import { closeSync, rmSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
 import { openInDirectory } from "../../base/disk-full.ts";
 import { signalGroup } from "../../base/process-identity.ts";
+import { type DeliveryNote, readDeliveryNote } from "../../protocol/delivery-note.ts";
 import type { RunningWorker, WorkerExit, WorkerIdentity, WorkerMemory } from "../engine.ts";
 import type { MemoryGroup, MemoryGroups } from "./memory-groups.ts";
 import type { MemoryWatch, Watched } from "./memory-watch.ts";
@@ -73,6 +74,10 @@ export class LocalWorker implements RunningWorker {
     contain("the log of a worker", this.unwatchLog);
     this.unwatchLog = this.watching.watchLog(logFile);
     this.logFile = logFile;
+  }
+
+  lastNote(): DeliveryNote | undefined {
+    return readDeliveryNote(this.identity.note);
   }
 
   private end(exit: WorkerExit): WorkerExit {

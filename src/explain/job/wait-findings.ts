@@ -63,9 +63,10 @@ function computeFindings({ counts, need, compute, waiting }: JobFacts): Finding[
   const missing = counts.pending + counts.stalled;
   if (missing === 0 || need === undefined) return [];
   if (waiting?.includes(" for open files: ") === true) return [openFilesFinding(waiting)];
-  const order = /; ((?:it is the next|\d+ other|\d+ jobs? of higher|\d+ workers? of (?:an)?other).*)$/.exec(
+  const delay = /; ((?:it is the next|\d+ other|\d+ jobs? of higher|\d+ workers? of (?:an)?other).*)$/.exec(
     waiting ?? "",
   )?.[1];
+  const order = compute.isOfCluster === true ? waiting : delay;
   const isServing = counts.running > 0;
   return [computeFinding({ missing, what: "worker", need, isServing, order }, compute)];
 }

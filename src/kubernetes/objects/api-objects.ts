@@ -9,34 +9,19 @@ import {
   VERSION_LABEL,
   versionLabel,
 } from "./names.ts";
-import { spreadOf, tolerationsOf } from "./placement.ts";
-import { LEAVE_SECONDS, workerContainer } from "./worker-container.ts";
+import { type AppliedObject, applied, filesOf, podSpec } from "./worker-objects.ts";
 import { HEALTH_PORT, WORKER_PORT, type WorkerPods, type WorkerSecret } from "./worker-pods.ts";
-
-export interface AppliedObject {
-  apiVersion: string;
-  kind: Kind;
-  metadata: { name: string; namespace: string; labels: Readonly<Record<string, string>> };
-}
 
 /** The kinds of an API's objects, in the order in which they are applied. They are removed the other way round. */
 export const API_KINDS = ["Secret", "PodDisruptionBudget", "Deployment"] as const satisfies readonly Kind[];
 
-/** The user of the container. */
-const USER = 1000;
-/** From the end of the launcher's time to SIGKILL. */
-const SPARE_SECONDS = 5;
 /** A new pod has proved that it stays before an old one goes. */
 const STEADY_SECONDS = 2;
 
 export function apiObjects(pods: WorkerPods, secret: WorkerSecret): readonly AppliedObject[] {
-  return [secretOf(pods, secret), budgetOf(pods), deploymentOf(pods)];
-}
-
-function secretOf({ api, namespace }: WorkerPods, { token, cert, key, authority }: WorkerSecret) {
-  const files = { token, "tls.crt": cert, "tls.key": key, "ca.crt": authority };
-  const data = Object.entries(files).map(([name, text]) => [name, Buffer.from(text).toString("base64")]);
-  return { ...object("Secret", api, namespace), type: "Opaque", data: Object.fromEntries(data) };
+  const { api, namespace } = pods;
+  const files = { ...object("Secret", api, namespace), ...filesOf(secret) };
+  return [files, budgetOf(pods), deploymentOf(pods)];
 }
 
 /** A person who empties nodes takes one pod at a time. A pod that does not serve holds nobody up. */
@@ -62,36 +47,9 @@ function deploymentOf(pods: WorkerPods) {
           labels: { ...labels, [VERSION_LABEL]: versionLabel(predictorId) },
           annotations: { [VERSION_ANNOTATION]: predictorId },
         },
-        spec: podSpec(pods),
+        spec: podSpec(pods, { labels, secretName: objectName(api), isOfJob: false }),
       },
     },
-  };
-}
-
-function podSpec(pods: WorkerPods): object {
-  const { api, nodeSelector, tolerations, serviceAccount, graceSeconds } = pods;
-  return {
-    ...(serviceAccount === undefined ? {} : { serviceAccountName: serviceAccount }),
-    ...(nodeSelector === undefined ? {} : { nodeSelector }),
-    // User code gets no right in the cluster, unless somebody gives it an account for that.
-    automountServiceAccountToken: serviceAccount !== undefined,
-    enableServiceLinks: false,
-    terminationGracePeriodSeconds: LEAVE_SECONDS + graceSeconds + SPARE_SECONDS,
-    tolerations: tolerationsOf(tolerations),
-    topologySpreadConstraints: spreadOf(apiLabels(api)),
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
-      seccompProfile: { type: "RuntimeDefault" },
-    },
-    containers: [workerContainer(pods)],
-    volumes: [
-      { name: "run", emptyDir: {} },
-      { name: "tmp", emptyDir: {} },
-      { name: "secrets", secret: { secretName: objectName(api), defaultMode: 0o440 } },
-    ],
   };
 }
 
@@ -135,6 +93,5 @@ export function workersPolicy({
 }
 
 function object(kind: Kind, api: string, namespace: string): AppliedObject {
-  const metadata = { name: objectName(api), namespace, labels: apiLabels(api) };
-  return { apiVersion: apiVersionOf(kind), kind, metadata };
+  return applied(kind, { name: objectName(api), namespace, labels: apiLabels(api) });
 }

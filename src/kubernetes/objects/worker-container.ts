@@ -1,5 +1,5 @@
 /** The container of a worker's pod: the launcher, which starts the worker (docs/pods.md). Pure. */
-import { HEALTH_PORT, WORKER_PORT, type WorkerPods } from "./worker-pods.ts";
+import { HEALTH_PORT, type PodTemplate, WORKER_PORT } from "./worker-pods.ts";
 
 /** Where the pod's Secret is. */
 const SECRETS = "/var/run/quern";
@@ -8,12 +8,18 @@ const RUN = "/quern";
 /** Gateways learn in this time that a pod goes, before its worker stops to take requests. */
 export const LEAVE_SECONDS = 3;
 
-export function workerContainer(pods: WorkerPods): object {
+// Not `sleep`: an image may lack it, but no image lacks Python.
+const STAYS_A_WHILE = {
+  preStop: { exec: { command: ["python3", "-c", `import time; time.sleep(${LEAVE_SECONDS})`] } },
+};
+
+/** `own`: what the container of a replica, or of a job, has besides. */
+export function workerContainer(pods: PodTemplate, own: { isOfJob: boolean }): object {
   return {
     name: "worker",
     image: pods.image,
     imagePullPolicy: "IfNotPresent",
-    env: environment(pods),
+    env: environment(pods, own.isOfJob),
     ...(pods.secrets.length === 0 ? {} : { envFrom: pods.secrets.map((name) => ({ secretRef: { name } })) }),
     ports: [
       { name: "worker", containerPort: WORKER_PORT, protocol: "TCP" },
@@ -21,10 +27,7 @@ export function workerContainer(pods: WorkerPods): object {
     ],
     readinessProbe: { ...probe("/readyz"), periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 3 },
     livenessProbe: { ...probe("/livez"), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
-    // Not `sleep`: an image may lack it, but no image lacks Python.
-    lifecycle: {
-      preStop: { exec: { command: ["python3", "-c", `import time; time.sleep(${LEAVE_SECONDS})`] } },
-    },
+    ...(own.isOfJob ? {} : { lifecycle: STAYS_A_WHILE }),
     resources: resources(pods),
     securityContext: {
       allowPrivilegeEscalation: false,
@@ -40,13 +43,17 @@ export function workerContainer(pods: WorkerPods): object {
 }
 
 /** Kubernetes replaces `$(NAME)` in a value, unless the dollar is doubled. */
-function environment({ env, pythonPath, projectUrl, graceSeconds }: WorkerPods): readonly object[] {
+function environment(
+  { env, pythonPath, projectUrl, graceSeconds }: PodTemplate,
+  isOfJob: boolean,
+): readonly object[] {
   const own = {
     QUERN_PROJECT_URL: projectUrl,
     QUERN_RUN: RUN,
     QUERN_SECRETS: SECRETS,
     QUERN_GRACE: String(graceSeconds),
     ...(pythonPath === undefined ? {} : { QUERN_PYTHON_PATH: pythonPath }),
+    ...(isOfJob ? { QUERN_ENDS_WITH_WORKER: "true" } : {}),
   };
   return Object.entries({ ...env, ...own }).map(([name, value]) => {
     return { name, value: value.replaceAll("$", "$$$$") };
@@ -54,7 +61,7 @@ function environment({ env, pythonPath, projectUrl, graceSeconds }: WorkerPods):
 }
 
 /** CPUs have no limit: nobody gains if one that is free stays so. */
-function resources({ cpuMillis, memoryBytes, gpus }: WorkerPods): object {
+function resources({ cpuMillis, memoryBytes, gpus }: PodTemplate): object {
   const memory = memoryBytes === undefined ? {} : { memory: String(memoryBytes) };
   const gpu = gpus === 0 ? {} : { "nvidia.com/gpu": String(gpus) };
   return { requests: { cpu: `${cpuMillis}m`, ...memory, ...gpu }, limits: { ...memory, ...gpu } };

@@ -1,18 +1,14 @@
-/** What the objects of one real-time API are made of. The API's configuration is not known here. */
+/** What the objects of one real-time API, or of one job, are made of. The configuration is not known here. */
 import type { Toleration } from "./placement.ts";
 
-export interface WorkerPods {
+/** What all pods with a worker have. */
+export interface PodTemplate {
   api: string;
-  /** The version's id. Pods of another id are replaced. */
+  /** The version's id. */
   predictorId: string;
   namespace: string;
   image: string;
-  /** Pods: a worker each. */
-  replicas: number;
-  /** As Kubernetes takes them: a number, or a percentage. */
-  surge: number | string;
-  unavailable: number | string;
-  /** How long requests in hand may take after SIGTERM, in seconds. */
+  /** How long requests, or the batch, in hand may take after SIGTERM, in seconds. */
   graceSeconds: number;
   cpuMillis: number;
   /** Undefined: no limit. */
@@ -30,11 +26,29 @@ export interface WorkerPods {
   secrets: readonly string[];
 }
 
+/** The pods of a real-time API. Those of another version are replaced. */
+export interface WorkerPods extends PodTemplate {
+  /** Pods: a worker each. */
+  replicas: number;
+  /** As Kubernetes takes them: a number, or a percentage. */
+  surge: number | string;
+  unavailable: number | string;
+}
+
+/** The pods of a job. */
+export interface JobPods extends PodTemplate {
+  jobId: string;
+  /** Pods: a worker each. */
+  parallelism: number;
+  /** The queue of Kueue that admits the Job; undefined: none. */
+  queue: string | undefined;
+}
+
 /** The port of the worker's protocol, and that of the launcher's health (docs/pods.md). */
 export const WORKER_PORT = 8421;
 export const HEALTH_PORT = 8422;
 
-/** Files of an API's Secret. */
+/** Files of the Secret of an API or a job. */
 export interface WorkerSecret {
   token: string;
   cert: string;

@@ -24,13 +24,8 @@ describe("a configuration", () => {
     expect(configText).toBe("{}");
   });
 
-  it("may not say compute.queue, which is for jobs in pods of a cluster", () => {
-    expect(errorsOf(api("  compute: {cpu: 1, queue: x}\n"))).toEqual([
-      "quern.yaml:3:21 a: compute.queue: is for jobs in pods of their own, and here their workers are processes of the server's machine: remove this key; give the job a priority",
-    ]);
-  });
-
   it.each([
+    ["queue: gpus", "queue: is for a BatchAPI only, this is a RealtimeAPI; leave it out"],
     ["node_selector: x", "node_selector: must be a map of labels of nodes"],
     [
       "tolerations: [{effect: Never}]",

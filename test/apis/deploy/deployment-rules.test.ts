@@ -123,10 +123,15 @@ const CASES: Case[] = [
     ],
   ],
   [
-    "a job's workers, which run beside the server",
-    batch("a", { predictor: { ...predictor, max_requests: 5 } }),
+    "a job's workers in pods, which are replaced between two batches, and belong to one job",
+    batch("a", { predictor: { ...predictor, max_requests: 5, reuse_worker: true } }),
     { engine: "kubernetes" },
-    [],
+    [
+      [
+        "predictor/reuse_worker",
+        "a: predictor.reuse_worker: is not there yet with --engine kubernetes: a pod belongs to one job: leave it out",
+      ],
+    ],
   ],
   ["an API with as many GPUs as the machine has", realtime("a", onGpus(2)), { gpus: 2 }, []],
   ...(
@@ -158,13 +163,16 @@ describe("the rules of a deployment", () => {
   it.each(Object.keys(CLUSTER_KEYS) as ClusterKey[])(
     "refuse compute.%s for a process of the server's machine, and take it for pods",
     (key) => {
-      const values = { node_selector: {}, tolerations: [], image: "i", service_account: "s", secrets: ["s"] };
+      const names = { image: "i", service_account: "s", secrets: ["s"], queue: "q" };
+      const values = { node_selector: {}, tolerations: [], ...names };
       const placed = { compute: { [key]: values[key] } };
       const detail = `a: compute.${key}: ${clusterKeyCure(key)}`;
       const refusal = [{ pointer: `compute/${key}`, detail }];
-      expect(errorsOf(realtime("a", placed), {})).toEqual(refusal);
-      expect(errorsOf(batch("a", placed), { engine: "kubernetes" })).toEqual(refusal);
-      expect(errorsOf(realtime("a", placed), { engine: "kubernetes" })).toEqual([]);
+      const kinds = key === "queue" ? [batch] : [realtime, batch];
+      for (const kind of kinds) {
+        expect(errorsOf(kind("a", placed), {})).toEqual(refusal);
+        expect(errorsOf(kind("a", placed), { engine: "kubernetes" })).toEqual([]);
+      }
     },
   );
 

@@ -3,10 +3,10 @@ import { createPrivateKey } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { launcherFacts, launcherState } from "../../../src/apis/pods/launcher.ts";
 import { PodReplica } from "../../../src/apis/pods/pod-replica.ts";
 import { ProjectServer } from "../../../src/apis/pods/project-server.ts";
 import { issueCertificate, makeAuthority } from "../../../src/kubernetes/certificates/certificate.ts";
+import { launcherFacts, launcherState } from "../../../src/kubernetes/pods/launcher.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { LaunchedPod, ProjectServer as Projects } from "../../harness/launched-pod.ts";
@@ -123,10 +123,11 @@ describe("a replica in a pod", () => {
       30_000,
     );
     expect(events).toEqual(["ready", "gone: true", "ready"]);
-    const facts = await launcherFacts("127.0.0.1", pod.healthPort, WORKER_TOKEN);
+    const launcher = { host: "127.0.0.1", port: pod.healthPort, token: WORKER_TOKEN };
+    const facts = await launcherFacts(launcher);
     expect([facts?.starts, facts?.last_exit?.signal]).toEqual([2, "SIGKILL"]);
     expect(await launcherState("127.0.0.1", pod.healthPort)).toBe("ok");
-    expect(await launcherFacts("127.0.0.1", pod.healthPort, "wrong")).toBeUndefined();
+    expect(await launcherFacts({ ...launcher, token: "wrong" })).toBeUndefined();
   });
 
   it("says why __init__ failed, and is tried again", async () => {

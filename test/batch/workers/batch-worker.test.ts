@@ -35,6 +35,7 @@ it("a job's worker is killed when it begins a long result, which no controller e
       onLongStart: () => {},
       onSetUpFailed: (_: BatchWorker, fault: WorkerFault) => resolve(fault.message),
       onDiskFull: () => {},
+      onInterrupted: () => {},
       onDeath: () => {},
       onFault: reject,
     };
@@ -56,6 +57,7 @@ it("a job's worker that says twice that it is ready is killed", async () => {
       onLongStart: () => {},
       onSetUpFailed: reject,
       onDiskFull: reject,
+      onInterrupted: reject,
       onDeath: (_: BatchWorker, death: WorkerDeath) => resolve(death.broken),
       onFault: reject,
     };

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import {
   chargedBatch,
+  chargeOf,
   failureOf,
   inHandOf,
   type WorkerDeath,
@@ -56,9 +57,30 @@ describe("the batch in hand", () => {
   });
 });
 
+describe("a worker whose pod was taken away", () => {
+  const note = { epoch: 1, connection: 7, delivery: 1, batch_index: 5, busy: true, since: 0n };
+  const taken = {
+    outstanding: [4, 5],
+    exit: { interruption: "lost its pod" },
+    timedOut: false,
+    broken: undefined,
+  };
+
+  it("charges no batch", () => {
+    const nothing = { inHand: undefined, isNoteLost: false, isInterruption: true };
+    expect(chargeOf(note, 7, taken)).toEqual(nothing);
+    expect(chargeOf(undefined, 7, taken)).toEqual(nothing);
+  });
+
+  it("charges it if Quern had killed the worker for it", () => {
+    const charged = { inHand: 5, isNoteLost: false, isInterruption: false };
+    expect(chargeOf(note, 7, { ...taken, timedOut: true })).toEqual(charged);
+  });
+});
+
 const DEATH: WorkerDeath = {
   ...{ inHand: undefined, outstanding: [4, 5, 6], isNoteLost: false },
-  ...{ exit: { signal: "SIGSEGV" }, timedOut: false, broken: undefined },
+  ...{ exit: { signal: "SIGSEGV" }, timedOut: false, broken: undefined, isInterruption: false },
 };
 
 describe("a worker's death", () => {

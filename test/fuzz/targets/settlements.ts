@@ -55,7 +55,8 @@ function fakeProcess(): RunningWorker {
     instance_id: "",
   };
   const kill = () => end({ signal: "SIGKILL" });
-  return { identity, address: { path }, exited, kill, stop: async () => kill(), logTo: () => {} };
+  const stop = async () => kill();
+  return { identity, address: { path }, exited, kill, stop, logTo: () => {}, lastNote: () => undefined };
 }
 
 async function run(input: Buffer): Promise<undefined> {
@@ -70,6 +71,7 @@ async function run(input: Buffer): Promise<undefined> {
           worker.lease(BATCHES.map((index) => ({ index, segment })));
       },
       onLongStart: () => {},
+      onInterrupted: () => {},
       onSetUpFailed: () => {
         settled.push(...worker.deliveries.outstanding.takeAll());
         void worker.stop(0).then(resolve);

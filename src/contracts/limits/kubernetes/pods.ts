@@ -20,3 +20,15 @@ export const APPLY_PAUSE_MAX_MS = 60_000;
 export const CERTIFICATES_POLL_MS = 6 * 60 * 60_000;
 /** How long a pod may take to ask for its project. */
 export const PROJECT_REQUEST_MAX_MS = 10_000;
+/** How long a worker whose connection has ended may take to end, before it is killed. */
+export const ENDS_BY_ITSELF_MS = 500;
+/** How often launchers of pods are asked that a job waits for. */
+export const JOB_LAUNCHER_POLL_MS = 300;
+/** A Job that no worker needs for so long is removed. */
+export const JOB_IDLE_MS = 1_000;
+/** A Job whose job needs fewer pods for so long gets fewer. */
+export const JOB_SHRINKS_AFTER_MS = 30_000;
+/** How long a Job of a former controller stays until its job asks for workers again. */
+export const JOB_ADOPTED_MS = 60_000;
+/** How long the start of a controller waits for the pods of jobs. */
+export const JOBS_SETTLE_MS = 10_000;

@@ -5,17 +5,12 @@
 import { createHmac, createPrivateKey, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import { wallMs } from "../../base/clock.ts";
 import { CannotStart } from "../../contracts/cannot-start.ts";
-import type { ApiClient } from "../../kubernetes/api-client.ts";
-import { ApiError } from "../../kubernetes/api-error.ts";
-import {
-  type Certified,
-  isDue,
-  issueCertificate,
-  makeAuthority,
-} from "../../kubernetes/certificates/certificate.ts";
-import { MANAGED, objectName, workerHost } from "../../kubernetes/objects/names.ts";
-import type { WorkerSecret } from "../../kubernetes/objects/worker-pods.ts";
-import { type KubernetesObject, pathOf } from "../../kubernetes/resources.ts";
+import type { ApiClient } from "../api-client.ts";
+import { ApiError } from "../api-error.ts";
+import { type Certified, isDue, issueCertificate, makeAuthority } from "../certificates/certificate.ts";
+import { MANAGED, objectName, workerHost } from "../objects/names.ts";
+import type { WorkerSecret } from "../objects/worker-pods.ts";
+import { type KubernetesObject, pathOf } from "../resources.ts";
 
 /** The name of the Secret. */
 export const AUTHORITY = "quern-authority";
@@ -43,6 +38,11 @@ export class WorkerAuthority {
   private readonly options: AuthorityOptions;
   private readonly issued = new Map<string, Certified & { checkedMs: number }>();
   private opened: Opened | undefined;
+  private onOpen = () => {};
+  /** Resolves once it is known. */
+  readonly isOpen = new Promise<void>((resolve) => {
+    this.onOpen = resolve;
+  });
 
   constructor(options: AuthorityOptions) {
     this.options = options;
@@ -68,6 +68,7 @@ export class WorkerAuthority {
       authority: { cert, key, privateKey: createPrivateKey(key) },
       seed: Buffer.from(seed, "hex"),
     };
+    this.onOpen();
   }
 
   get ca(): string {
@@ -99,6 +100,13 @@ export class WorkerAuthority {
     if (!isFresh && isDue(cert, names, this.ca, now))
       ({ cert, key } = issueCertificate(this.known.authority, names, now));
     this.issued.set(api, { cert, key, checkedMs: isFresh ? known.checkedMs : now.getTime() });
+    return { token: this.tokenOf(api), cert, key, authority: this.ca };
+  }
+
+  /** For the pods of a job of this API: its own certificate, which nobody renews. */
+  jobSecretOf(api: string, now: Date): WorkerSecret {
+    const host = workerHost(api, this.options.namespace);
+    const { cert, key } = issueCertificate(this.known.authority, [host], now);
     return { token: this.tokenOf(api), cert, key, authority: this.ca };
   }
 

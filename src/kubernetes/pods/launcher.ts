@@ -16,14 +16,33 @@ export interface LastExit {
   with_container?: boolean;
   peak_memory_bytes?: number;
   last_lines?: string[];
+  note?: LauncherNote | null;
+}
+
+/** The batch or request that a worker has, or had, in hand (docs/worker-protocol.md#the-note). */
+export interface LauncherNote {
+  epoch: number;
+  connection: number;
+  delivery: number;
+  batch_index: number;
+  busy: boolean;
 }
 
 export interface LauncherFacts {
   state: string;
+  reason: string | null;
   starts: number;
   /** The worker's process; null between two of them. */
   pid: number | null;
   last_exit: LastExit | null;
+  note: LauncherNote | null;
+}
+
+/** Where a launcher answers. */
+export interface LauncherAt {
+  host: string;
+  port: number;
+  token: string;
 }
 
 /** The launcher's state and its reason; undefined if it does not answer. */
@@ -33,11 +52,7 @@ export async function launcherState(host: string, port: number): Promise<string 
 }
 
 /** Undefined if it does not answer, or with something else. */
-export async function launcherFacts(
-  host: string,
-  port: number,
-  token: string,
-): Promise<LauncherFacts | undefined> {
+export async function launcherFacts({ host, port, token }: LauncherAt): Promise<LauncherFacts | undefined> {
   try {
     const facts = JSON.parse(await get({ host, port, path: "/worker", token })) as LauncherFacts;
     return typeof facts?.starts === "number" ? facts : undefined;
@@ -47,16 +62,31 @@ export async function launcherFacts(
 }
 
 /**
+ * Sends a signal to the worker's process `pid`. False if another one is the worker now, or if the launcher does not
+ * answer.
+ */
+export async function signalWorker(
+  { host, port, token }: LauncherAt,
+  pid: number,
+  signal: "SIGTERM" | "SIGKILL",
+): Promise<boolean> {
+  try {
+    const path = `/worker?pid=${pid}&signal=${signal}`;
+    const text = await get({ method: "DELETE", host, port, path, token });
+    return (JSON.parse(text) as { signalled?: boolean }).signalled === true;
+  } catch {
+    return false;
+  }
+}
+
+/**
  * How the worker's process `pid` ended. The launcher needs a moment to notice, and a container that ended with its
  * worker begins again. Undefined if it does not answer in time: then the pod is gone, and the cluster says why.
  */
-export async function lastExitOf(
-  pid: number,
-  { host, port, token }: { host: string; port: number; token: string },
-): Promise<LastExit | undefined> {
+export async function lastExitOf(pid: number, launcher: LauncherAt): Promise<LastExit | undefined> {
   const endMs = performance.now() + LAST_EXIT_WAIT_MS;
   do {
-    const facts = await launcherFacts(host, port, token);
+    const facts = await launcherFacts(launcher);
     if (facts !== undefined && facts.pid !== pid) return facts.last_exit ?? undefined;
     await delay(LAST_EXIT_POLL_MS);
   } while (performance.now() < endMs);
@@ -67,6 +97,7 @@ function get({
   token,
   ...where
 }: {
+  method?: "DELETE";
   host: string;
   port: number;
   path: string;

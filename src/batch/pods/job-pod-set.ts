@@ -1,0 +1,146 @@
+/**
+ * The pods of one job, as its workers see them: compute that they ask for, wait for, and give back. A reservation is a
+ * pod. Its workers follow each other in it, because the launcher starts the next one.
+ */
+import { contain } from "../../base/boundary.ts";
+import { JOB_SHRINKS_AFTER_MS } from "../../contracts/limits/kubernetes/pods.ts";
+import type { Ask, Reservation } from "../../engine/reservations.ts";
+import type { Compute } from "../../engine/scheduler/compute.ts";
+import type { JobsAbove } from "../../engine/scheduler/jobs-above.ts";
+import type { JobCompute } from "../workers/job-compute.ts";
+import type { JobPod } from "./job-pod.ts";
+import { whyPodsWait } from "./why-pods-wait.ts";
+
+interface PodAsk extends Ask {
+  need: Compute;
+  onReserved: (reservation: Reservation) => void;
+}
+
+/** The cluster decides who comes first. */
+const NOBODY_ABOVE: JobsAbove = { count: 0, waiting: 0, apis: [] };
+
+export class JobPodSet implements JobCompute {
+  readonly jobId: string;
+  readonly pods = new Map<string, JobPod>();
+  /** Why its objects could not be applied the last time. */
+  refused: string | undefined;
+  /** Undefined until the cluster has its Job. */
+  jobUid: string | undefined;
+  /** The Job's pods, as it was written or seen last. */
+  parallelism: number | undefined;
+  /** There may be objects of it in the cluster. */
+  hasObjects = false;
+  isSuspended = false;
+  queue: string | undefined;
+  /** Since when its workers need fewer pods than it has (monotonic milliseconds); undefined: they do not. */
+  fewerSinceMs: number | undefined;
+  /** Since when no worker of the job needs a pod (monotonic milliseconds). */
+  idleSinceMs = performance.now();
+  readonly waitingCount = 0;
+  private readonly asks = new Set<PodAsk>();
+  private readonly held = new Map<Reservation, JobPod>();
+  private readonly changed: (set: JobPodSet) => void;
+
+  constructor(jobId: string, changed: (set: JobPodSet) => void) {
+    this.jobId = jobId;
+    this.changed = changed;
+  }
+
+  /** How many pods its workers need. */
+  get wanted(): number {
+    return this.asks.size + this.held.size;
+  }
+
+  /** The count that its Job should have now. It shrinks late, because the cluster chooses which pods go. */
+  parallelismAt(nowMs: number): number {
+    const { wanted, parallelism = 0 } = this;
+    const hasFewer = wanted < parallelism && this.queue === undefined;
+    this.fewerSinceMs = hasFewer ? (this.fewerSinceMs ?? nowMs) : undefined;
+    // A queue would take the pods of a Job back whose size changes.
+    if (this.queue !== undefined) return parallelism;
+    return hasFewer && nowMs - this.fewerSinceMs! < JOB_SHRINKS_AFTER_MS ? parallelism : wanted;
+  }
+
+  get isWaiting(): boolean {
+    return this.asks.size > 0;
+  }
+
+  ask(need: Compute, onReserved: (reservation: Reservation) => void): Ask {
+    const ask = { need, onReserved, sinceMs: performance.now() };
+    this.asks.add(ask);
+    this.changed(this);
+    // The caller is not called back before this returns.
+    queueMicrotask(() => this.grant());
+    return ask;
+  }
+
+  cancel(ask: Ask): boolean {
+    const wasWaiting = this.asks.delete(ask as PodAsk);
+    this.hasFewer();
+    return wasWaiting;
+  }
+
+  giveBack(reservation: Reservation): void {
+    const pod = this.held.get(reservation);
+    if (pod === undefined) return;
+    this.held.delete(reservation);
+    pod.reservation = undefined;
+    this.hasFewer();
+    this.grant();
+  }
+
+  mayKeep(reservation: Reservation): boolean {
+    return this.held.get(reservation)?.over === undefined;
+  }
+
+  /** Whom the cluster prefers, it gives a place by taking a pod away. */
+  mayYield(): void {}
+
+  capacity(): number {
+    return Number.POSITIVE_INFINITY;
+  }
+
+  delayOf(): undefined {
+    return undefined;
+  }
+
+  jobsAbove(): JobsAbove {
+    return NOBODY_ABOVE;
+  }
+
+  describe(): string {
+    const { refused, isSuspended, queue } = this;
+    const pods = [...this.pods.values()].filter(
+      (pod) => pod.reservation === undefined && pod.over === undefined,
+    );
+    return whyPodsWait({ refused, hasJob: this.jobUid !== undefined, isSuspended, queue, pods });
+  }
+
+  podOf(reservation: Reservation): JobPod | undefined {
+    return this.held.get(reservation);
+  }
+
+  /** Gives pods to those that have waited longest. */
+  grant(): void {
+    for (const ask of [...this.asks]) {
+      const pod = [...this.pods.values()].find((each) => each.isFree && this.isOfJob(each));
+      if (pod === undefined) return;
+      const { cpuMillis, memoryBytes } = ask.need;
+      const reservation = { cpuMillis, memoryBytes, gpus: [] };
+      this.asks.delete(ask);
+      this.held.set(reservation, pod);
+      pod.reservation = reservation;
+      contain(`a pod for job ${this.jobId}`, () => ask.onReserved(reservation));
+    }
+  }
+
+  /** Not of one of the same name that was removed. */
+  private isOfJob({ ownerUid }: JobPod): boolean {
+    return this.jobUid !== undefined && ownerUid === this.jobUid;
+  }
+
+  private hasFewer(): void {
+    if (this.wanted === 0) this.idleSinceMs = performance.now();
+    this.changed(this);
+  }
+}

@@ -1,0 +1,7 @@
+/** Where the workers of jobs get their compute: the account of this machine, or pods of a cluster. */
+import type { ComputeAccount } from "../../engine/compute-account.ts";
+
+type Asked = "ask" | "cancel" | "giveBack" | "mayKeep" | "mayYield" | "waitingCount" | "capacity";
+type Told = "delayOf" | "jobsAbove" | "describe";
+
+export type JobCompute = Pick<ComputeAccount, Asked | Told>;

@@ -1,0 +1,82 @@
+/** The pods of a job as compute: who gets which, and when one is free again. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { JobPod } from "../../../src/batch/pods/job-pod.ts";
+import { JobPodSet } from "../../../src/batch/pods/job-pod-set.ts";
+import type { Reservation } from "../../../src/engine/reservations.ts";
+import type { Pod } from "../../../src/kubernetes/pod.ts";
+
+const NEED = { cpuMillis: 50, memoryBytes: 7, gpus: 0 };
+let set: JobPodSet;
+let wanted: number[];
+let got: Reservation[];
+
+beforeEach(() => {
+  wanted = [];
+  got = [];
+  set = new JobPodSet("j", (changed) => wanted.push(changed.wanted));
+  set.jobUid = "job-1";
+});
+
+const podOf = (name: string, owner: string, more: Partial<Pod["metadata"]> = {}): Pod => ({
+  metadata: { name, uid: name, ownerReferences: [{ uid: owner }], ...more },
+  status: { phase: "Running", podIP: "10.0.0.1" },
+});
+function add(name: string, owner = "job-1"): JobPod {
+  const pod = new JobPod(podOf(name, owner), { jobId: "j", api: "a", isSettled: true });
+  pod.isPrepared = true;
+  set.pods.set(name, pod);
+  set.grant();
+  return pod;
+}
+const ask = () => set.ask(NEED, (reservation) => got.push(reservation));
+
+describe("the pods of a job", () => {
+  it("are given to those that ask, each once, and only those of its present Job", () => {
+    ask();
+    ask();
+    add("former", "job-0");
+    expect(got).toEqual([]);
+    const first = add("first");
+    expect(got).toEqual([{ cpuMillis: 50, memoryBytes: 7, gpus: [] }]);
+    expect(set.podOf(got[0]!)).toBe(first);
+    expect([set.wanted, set.isWaiting]).toEqual([2, true]);
+    add("second");
+    expect(got).toHaveLength(2);
+    expect([set.wanted, set.isWaiting]).toEqual([2, false]);
+  });
+
+  it("are not given while a former controller's worker may run there, or they are not prepared", () => {
+    const pod = new JobPod(podOf("p", "job-1"), { jobId: "j", api: "a", isSettled: false });
+    set.pods.set("p", pod);
+    ask();
+    set.grant();
+    pod.isPrepared = true;
+    set.grant();
+    expect(got).toEqual([]);
+    pod.isSettled = true;
+    set.grant();
+    expect(got).toHaveLength(1);
+  });
+
+  it("stay with their worker's successor, unless they were taken away", () => {
+    ask();
+    const pod = add("p");
+    expect(set.mayKeep(got[0]!)).toBe(true);
+    let isOver = false;
+    pod.whenOver(() => {
+      isOver = true;
+    });
+    pod.changed(podOf("p", "job-1", { deletionTimestamp: "2026-01-01T00:00:00Z" }));
+    expect([set.mayKeep(got[0]!), isOver]).toEqual([false, true]);
+  });
+
+  it("are free again when they are given back, which is told", () => {
+    const waiting = ask();
+    add("p");
+    expect(set.cancel(waiting)).toBe(false);
+    set.giveBack(got[0]!);
+    set.giveBack(got[0]!);
+    expect(wanted).toEqual([1, 1, 0]);
+    expect(set.cancel(set.ask(NEED, () => {}))).toBe(true);
+  });
+});
