@@ -19,7 +19,7 @@ class PythonPredictor:
         time.sleep(0.02)
         return [item * item for item in payload]
 `;
-const ITEMS = Array.from({ length: 2_000 }, (_, id) => id);
+const ITEMS = Array.from({ length: 1_500 }, (_, id) => id);
 const BATCH_SIZE = 5;
 
 let engine: EngineServer;
@@ -122,7 +122,7 @@ describe("a job", () => {
   });
 
   it("says that a batch needs more memory than it may", async () => {
-    const id = await submit(Array(100).fill("memory"), { workers: 1 });
+    const id = await submit(["memory", 1], { workers: 1 });
     const job = await engine.server.ended("squares", id);
     expect(job.status).toBe("status_worker_oom");
     expect(job.reason?.evidence).toMatchObject({ out_of_memory: "limit" });
