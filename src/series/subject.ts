@@ -25,9 +25,18 @@ export async function findSubject(
       "api_not_found",
       `${quotedBeginning(api)} is not deployed; \`quern get\` shows what is`,
     );
-  const sql = "SELECT MIN(deployed_time) AS time FROM api_versions WHERE name = ?";
-  const { time } = (await first<{ time: string | null }>(db, sql, [api]))!;
-  return { api, jobId: "", knownFromS: Math.max(beganS, secondsOf(time)) };
+  return { api, jobId: "", knownFromS: Math.max(beganS, await apiBegan(db, api)) };
+}
+
+/** A rollback deploys the oldest version anew, so its time is no older than that. The series themselves are. */
+async function apiBegan(db: Database, api: string): Promise<number> {
+  const { time, at_s } = (await first<{ time: string | null; at_s: number | null }>(
+    db,
+    `SELECT (SELECT MIN(deployed_time) FROM api_versions WHERE name = ?) AS time,
+       (SELECT MIN(at_s) FROM series_requests WHERE api_name = ?) AS at_s`,
+    [api, api],
+  ))!;
+  return Math.min(secondsOf(time), at_s ?? Number.POSITIVE_INFINITY);
 }
 
 async function jobSubject(

@@ -77,6 +77,23 @@ describe("what differed", () => {
     expect(span(50)).toMatchObject({ from: null, to: null });
   });
 
+  it("is the trouble of that time, and not another one of minutes before", () => {
+    const failing = slow.map((one, i) => (i >= 55 && i <= 58 ? step(i, { errors: 12 }) : one));
+    const { findings, past: when } = explainPast(
+      past(failing, { atS: at(65), changes: [change("deployed", 64)] }),
+    );
+    expect(findings.map(({ cause }) => cause)).toEqual(["latency_rose", "version_changed"]);
+    expect(when!.from).toBe("2026-11-28T13:05:00.000Z");
+  });
+
+  it("is first what is wrong at that minute, then what is wrong beside it", () => {
+    const failingLater = slow.map((one, i) => (i >= 70 && i <= 71 ? step(i, { ...SLOW, errors: 12 }) : one));
+    const causes = (minutes: number) =>
+      explainPast(past(failingLater, { atS: at(minutes) })).findings.map(({ cause }) => cause);
+    expect(causes(66).slice(0, 2)).toEqual(["latency_rose", "errors_rose"]);
+    expect(causes(70).slice(0, 2)).toEqual(["errors_rose", "latency_rose"]);
+  });
+
   it("has gaps of two quiet minutes, and ends now if it still goes on", () => {
     const all = slow.map((one, i) => (i === 67 || i === 68 ? step(i) : one));
     expect(explainPast(past(all)).past!.to).toBe("2026-11-28T13:12:00.000Z");
@@ -192,6 +209,7 @@ describe("what changed just before", () => {
       change("replica_ended", 30, ended),
     ];
     const jobs = [
+      { ...job, startedS: at(60), endedS: at(62) },
       { ...job, startedS: at(10) },
       { ...job, startedS: at(70) },
     ];

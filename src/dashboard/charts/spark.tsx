@@ -4,7 +4,10 @@ import { whole } from "../format/numbers.ts";
 const WIDTH = 120;
 const HEIGHT = 24;
 
-export function Spark({ values, label }: { values: readonly number[]; label: string }) {
+/** `minutes`: the last of them is not over. With less than a whole minute in it, it would look like an outage. */
+export function Spark({ minutes, label }: { minutes: readonly number[]; label: string }) {
+  const over = minutes.slice(0, -1);
+  const values = over.some((value) => value > 0) ? over : minutes;
   const most = Math.max(1, ...values);
   const at = (value: number, index: number) => {
     const x = values.length < 2 ? 0 : (index / (values.length - 1)) * WIDTH;

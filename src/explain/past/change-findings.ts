@@ -52,7 +52,8 @@ export function changeFindings(facts: PastFacts, run: Run): Finding[] {
     ...serverWasAway(around),
     ...moreRequests(around, stepS),
     ...jobsBegan(
-      facts.jobs.filter(({ startedS }) => isIn(startedS)),
+      // One that ended before could slow nothing.
+      facts.jobs.filter(({ startedS, endedS }) => isIn(startedS) && (endedS === null || endedS >= onsetS)),
       around,
     ),
   ];

@@ -39,11 +39,11 @@ export function runsOf(differs: readonly boolean[]): Run[] {
 }
 
 /** The run that has the step `at`, or the nearest one that is not further than `near` steps away. */
-export function nearest(runs: readonly Run[], at: number, near: number): Run | undefined {
+export function nearest<R extends Run>(runs: readonly R[], at: number, near: number): R | undefined {
   const distance = ({ first, last }: Run) => Math.max(0, first - at, at - last);
   return runs
     .filter((run) => distance(run) <= near)
-    .reduce<Run | undefined>(
+    .reduce<R | undefined>(
       (best, run) => (best === undefined || distance(run) < distance(best) ? run : best),
       undefined,
     );

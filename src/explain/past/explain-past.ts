@@ -3,7 +3,7 @@ import { percentileOf } from "../../contracts/reports.ts";
 import { type Explanation, type Finding, found } from "../finding.ts";
 import { count, duration, percent } from "../words.ts";
 import { changeFindings } from "./change-findings.ts";
-import { type Episode, episodesAt, type Run, runsOfDay } from "./episodes.ts";
+import { type Episode, episodesAt, nearest, type Run, runsOfDay } from "./episodes.ts";
 import { BASE_STEPS_LEAST, summed } from "./measures.ts";
 import type { PastFacts, PastStepFacts } from "./past-facts.ts";
 import { minute, period } from "./past-times.ts";
@@ -20,7 +20,7 @@ const USUAL_STEPS = 60;
 
 export function explainPast(facts: PastFacts): Explanation {
   const { name, atS } = facts;
-  const episodes = episodesAt(facts);
+  const episodes = asked(facts, episodesAt(facts));
   const run = together(episodes);
   const about = { api_name: name, job_id: null };
   if (run === undefined) {
@@ -39,6 +39,18 @@ export function explainPast(facts: PastFacts): Explanation {
     findings: [...symptoms, ...(changes.length > 0 ? changes : [nothingChanged(facts)])],
     past: { at: iso(atS), from: iso(fromS), to: iso(toS) },
   };
+}
+
+/**
+ * Those that belong to the time that was asked for: first the one that has it or is nearest to it, then those that
+ * overlap with that one. Something else that differed minutes before has another cause.
+ */
+function asked({ steps, atS }: PastFacts, episodes: readonly Episode[]): Episode[] {
+  const at = steps.findLastIndex(({ startS }) => startS <= atS);
+  const main = nearest(episodes, at, Number.POSITIVE_INFINITY);
+  if (main === undefined) return [];
+  const isBeside = (one: Episode) => one !== main && one.first <= main.last && one.last >= main.first;
+  return [main, ...episodes.filter(isBeside)];
 }
 
 /** From the first step in which something differed to the last. */

@@ -207,6 +207,16 @@ describe("the series of a server", () => {
     expect(((await response.json()) as { message: string }).message).toContain(message);
   });
 
+  it("keep what was before a rollback to the first version", async () => {
+    await send(1, 0, 0);
+    step(10 * MINUTE_MS);
+    server.deploy(project(`${OBEDIENT}\n# another version\n`));
+    step(5 * MINUTE_MS);
+    expect(server.cli(["rollback", "echo"])).toMatchObject({ code: 0 });
+    const known = (await values("api=echo", "requests")).filter((value) => value !== null);
+    expect(known.length).toBeGreaterThanOrEqual(15);
+  });
+
   it("go with their API", async () => {
     expect((await ask("/-/apis/echo", "DELETE")).ok).toBe(true);
     expect((await ask("/-/series?api=echo")).status).toBe(404);

@@ -26,7 +26,7 @@ export function ApiSummary({ api, row }: { api: DescribedApi; row: OverviewApi |
         ],
         row && api.kind !== "BatchAPI" && ["Now", now(row)],
         requests && [
-          "In two weeks",
+          "Last 14 days",
           `${whole(requests["2xx"])} succeeded, ${whole(requests["4xx"])} refused (4xx), ${whole(requests["5xx"])} failed (5xx)`,
         ],
         api.running_jobs !== undefined && ["Running jobs", whole(api.running_jobs)],
@@ -43,5 +43,5 @@ function now({ requests_per_s, latency_p50_s, latency_p99_s, in_flight, queue_de
     latency_p50_s === null || latency_p99_s === null
       ? ""
       : `, p50 ${duration(latency_p50_s)}, p99 ${duration(latency_p99_s)}`;
-  return `${rate(requests_per_s)} requests/s${latency}, ${counted(in_flight, "request")} in flight, ${whole(queue_depth)} of them wait`;
+  return `${rate(requests_per_s)} requests/s${latency}, ${counted(in_flight, "request")} in flight, ${whole(queue_depth)} of them waiting`;
 }

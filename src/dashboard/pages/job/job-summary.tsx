@@ -45,10 +45,10 @@ export function JobSummary({ status, row }: { status: Status; row: OverviewJob |
 }
 
 function workersText({ workers, worker_counts }: Status): string {
-  if (worker_counts === undefined) return `${workers} asked for`;
+  if (worker_counts === undefined) return `${workers} requested`;
   const states = Object.entries(worker_counts).filter(([, count]) => count > 0);
   const text = states.map(([state, count]) => `${count} ${state}`).join(", ");
-  return `${workers} asked for${text === "" ? "" : `: ${text}`}`;
+  return `${workers} requested${text === "" ? "" : `: ${text}`}`;
 }
 
 /** What is known of the worker that died, and of the batch in its hands. */

@@ -44,7 +44,7 @@ export function ApiTable({
             <th class="number">Errors/s</th>
             <th class="number">p50</th>
             <th class="number">p99</th>
-            <th>Last 30 min</th>
+            <th>Requests, 30 min</th>
           </tr>
         </thead>
         <tbody>
@@ -84,7 +84,7 @@ function Row({ api }: { api: OverviewApi }) {
       <td class="number">{api.latency_p99_s === null ? "" : duration(api.latency_p99_s)}</td>
       <td>
         {api.kind !== "BatchAPI" && (
-          <Spark values={api.recent} label={`requests of ${api.name} in 30 minutes`} />
+          <Spark minutes={api.recent} label={`requests of ${api.name} in 30 minutes`} />
         )}
       </td>
     </tr>
