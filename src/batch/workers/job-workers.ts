@@ -1,7 +1,4 @@
-/**
- * The workers of one job: starts as many as are wanted and fit the machine, replaces dead ones, and stops all at the
- * end.
- */
+/** The workers of one job: starts as many as are wanted and fit, replaces dead ones, and stops all at the end. */
 import { contain, containAll } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { WorkerCounts } from "../../contracts/jobs.ts";
