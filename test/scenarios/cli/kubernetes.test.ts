@@ -66,7 +66,7 @@ describe("with real-time APIs in pods of their own", () => {
     const { rules } = of("Role") as unknown as { rules: { resources: string[]; verbs: string[] }[] };
     expect(rules.flatMap(({ verbs }) => verbs)).not.toContain("*");
     expect(rules.flatMap(({ resources }) => resources)).toEqual([
-      ...["deployments", "poddisruptionbudgets", "networkpolicies", "secrets", "pods", "pods/log"],
+      ...["deployments", "jobs", "poddisruptionbudgets", "networkpolicies", "secrets", "pods", "pods/log"],
     ]);
   });
 
