@@ -151,6 +151,16 @@ describe("explainApi", () => {
     expect(wrong.map(({ cause }) => cause)).toEqual(only === undefined ? [] : [only]);
   });
 
+  it("tells errors of a few requests after what makes all of them slow", () => {
+    const wasSlow = found("became_slow", "warning", "Requests have been slow since 13:58");
+    const causes = (failed: number) => {
+      const tally = tallyOf(times(100, 0, 0.1), { answers: { "5xx": failed } });
+      return explainApi({ ...API, ...traffic({ tally }), wasSlow }).findings.map(({ cause }) => cause);
+    };
+    expect(causes(1)).toEqual(["became_slow", "predict_errors"]);
+    expect(causes(2)).toEqual(["predict_errors", "became_slow"]);
+  });
+
   it("counts no refusal of the gateway as an error of predict()", () => {
     const tally = tallyOf(times(10, 0, 0.1), { answers: { "5xx": 3 }, rejected: { queue_full: 3 } });
     const { findings } = explainApi({ ...API, ...traffic({ tally }) });

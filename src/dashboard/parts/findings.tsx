@@ -6,6 +6,7 @@ import { useResource } from "../server/use-resource.ts";
 import type { Explanation } from "../shapes.ts";
 import { Command } from "./command.tsx";
 import { Loaded } from "./notes.tsx";
+import { type Place, placeOf } from "./place-of.ts";
 import { Status } from "./status.tsx";
 import { Words } from "./words.tsx";
 
@@ -55,9 +56,14 @@ function Said({ text }: { text: string }) {
   return <Words text={localMinutes(text, nowMs())} />;
 }
 
+/** The page that is open says it already. */
+function isHere({ segments, query }: Place): boolean {
+  return query === undefined && address.value.segments.join("/") === segments.join("/");
+}
+
 function OneFinding({ finding }: { finding: Explanation["findings"][number] }) {
   const { cause, severity, title, evidence, cure, command } = finding;
-  const [, at] = (cause === "was_slow" && /--at (\S+)$/.exec(command ?? "")) || [];
+  const place = placeOf(command);
   return (
     <article class={`finding ${severity}`}>
       <h2>
@@ -80,7 +86,9 @@ function OneFinding({ finding }: { finding: Explanation["findings"][number] }) {
           <Words text={cure} />
         </p>
       )}
-      {at !== undefined && <a href={pageUrl(address.value.segments, { at })}>Look at that time</a>}
+      {place !== undefined && !isHere(place) && (
+        <a href={pageUrl(place.segments, place.query)}>{place.text}</a>
+      )}
       {command && <Command text={command} />}
     </article>
   );

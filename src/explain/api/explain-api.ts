@@ -8,7 +8,7 @@ import { startFindings } from "../worker-findings.ts";
 import type { ApiFacts, TrafficFacts } from "./api-facts.ts";
 import { rejectionFindings } from "./rejection-findings.ts";
 import { rolloutFindings } from "./rollout-findings.ts";
-import { trafficFindings } from "./traffic-findings.ts";
+import { fewErrorsFindings, trafficFindings } from "./traffic-findings.ts";
 
 export function explainApi(facts: ApiFacts): Explanation {
   const findings = [
@@ -20,6 +20,7 @@ export function explainApi(facts: ApiFacts): Explanation {
     ...jobFindings(facts),
     ...targetFindings(facts),
     ...(facts.wasSlow === undefined ? [] : [facts.wasSlow]),
+    ...fewErrorsFindings(facts),
   ];
   return explanation({ api_name: facts.name, job_id: null }, findings, () => well(facts));
 }

@@ -13,6 +13,8 @@ const WAIT_SHARE = 0.5;
 /** A shorter wait disturbs nobody. */
 const WAIT_LEAST_S = 0.02;
 const SLOW_S = 1;
+/** A smaller share of errors is less important than what makes all requests slow. */
+const FEW_FAIL = 0.02;
 /** Requests that were refused have no wait: if they are more, the durations say little about predict(). */
 const WAITS_SHARE = 0.9;
 
@@ -23,8 +25,13 @@ export function trafficFindings({ name, rollout, traffic }: ApiFacts): Finding[]
   return [
     ...(isQueueing && !asleep ? queueFindings(name, traffic, rollout) : slowFindings(name, traffic)),
     ...(rollout === undefined ? [] : maxFindings(traffic, rollout)),
-    ...errorFindings(name, traffic),
+    ...(areFew(traffic) ? [] : errorFindings(name, traffic)),
   ];
+}
+
+/** Errors of a few requests: they are told after everything else. */
+export function fewErrorsFindings({ name, traffic }: ApiFacts): Finding[] {
+  return traffic !== undefined && areFew(traffic) ? errorFindings(name, traffic) : [];
 }
 
 function queues({ tally, waiting }: TrafficFacts, { upToDate, parallel }: RolloutFacts): boolean {
@@ -117,10 +124,21 @@ function maxFindings({ inFlight }: TrafficFacts, { wanted, max, target }: Rollou
   ];
 }
 
-function errorFindings(name: string, { tally, seconds, exceptions }: TrafficFacts): Finding[] {
+/** Requests that failed in predict(), and all. */
+function failures({ tally }: TrafficFacts): { failed: number; all: number } {
   const failed = (tally.answers["5xx"] ?? 0) - countRejected(tally.rejected, 500);
+  return { failed, all: countOf(tally.duration) };
+}
+
+function areFew(traffic: TrafficFacts): boolean {
+  const { failed, all } = failures(traffic);
+  return failed < FEW_FAIL * all;
+}
+
+function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
+  const { seconds, exceptions } = traffic;
+  const { failed, all } = failures(traffic);
   if (failed <= 0) return [];
-  const all = countOf(tally.duration);
   const severity = failed >= all / 2 ? "error" : "warning";
   const [first] = exceptions;
   const most = first === undefined ? "" : `: ${short(first.text, 120)}`;

@@ -144,6 +144,7 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
         "the second round has ended",
         async () => (await server.job("captions", job)).end_time !== undefined,
       );
+      await page.getByText(/^Round 2, begun .*, ran 4 batches: 4 succeeded, 0 failed$/).waitFor();
       await page.getByRole("link", { name: "Now", exact: true }).click();
       const rounds = page.getByRole("region", { name: "rounds of the job" });
       await rounds.getByText("errors like that of batch 7").waitFor();

@@ -8,6 +8,7 @@ import { ask, withQuery } from "../../server/request.ts";
 import { useResource } from "../../server/use-resource.ts";
 import type { FailureGroup, FailureGroups, JobEnvelope } from "../../shapes.ts";
 import { FailedBatches } from "./failed-batches.tsx";
+import { LastRound } from "./rounds.tsx";
 
 interface FailuresProps {
   path: string;
@@ -22,28 +23,31 @@ export function Failures({ path, status, version, again }: FailuresProps) {
   });
   const isOver = status.end_time !== undefined;
   return (
-    <Loaded resource={groups} lines={4}>
-      {({ groups: found }) =>
-        found.length === 0 ? (
-          <Empty title="No batch has failed" />
-        ) : (
-          <>
-            {!isOver && <p class="quiet">Failed batches can be run again once the job has ended.</p>}
-            <ol class="groups">
-              {found.map((group) => (
-                <Group
-                  key={group.first_batch_index}
-                  group={group}
-                  path={path}
-                  isOver={isOver}
-                  again={again}
-                />
-              ))}
-            </ol>
-          </>
-        )
-      }
-    </Loaded>
+    <>
+      <LastRound path={path} version={version} />
+      <Loaded resource={groups} lines={4}>
+        {({ groups: found }) =>
+          found.length === 0 ? (
+            <Empty title="No batch has failed" />
+          ) : (
+            <>
+              {!isOver && <p class="quiet">Failed batches can be run again once the job has ended.</p>}
+              <ol class="groups">
+                {found.map((group) => (
+                  <Group
+                    key={group.first_batch_index}
+                    group={group}
+                    path={path}
+                    isOver={isOver}
+                    again={again}
+                  />
+                ))}
+              </ol>
+            </>
+          )
+        }
+      </Loaded>
+    </>
   );
 }
 

@@ -1,5 +1,5 @@
 /** The rounds of a job that was redriven or resumed: when each began and by whom, and what became of its batches. */
-import { whole } from "../../format/numbers.ts";
+import { counted, whole } from "../../format/numbers.ts";
 import { Section } from "../../parts/facts.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -9,10 +9,15 @@ import type { JobRoundsShown } from "../../shapes.ts";
 
 type Round = JobRoundsShown["rounds"][number];
 
-/** Nothing while there is only one: it is the job. `version`: changes with the counts of the job. */
-export function Rounds({ path, version }: { path: string; version: unknown }) {
-  const rounds = useResource<JobRoundsShown>(`${path}/rounds`, { version });
-  const all = rounds.value?.rounds ?? [];
+interface RoundsProps {
+  path: string;
+  /** Changes with the counts of the job. */
+  version: unknown;
+}
+
+/** Nothing while there is only one: it is the job. */
+export function Rounds(props: RoundsProps) {
+  const all = useRounds(props);
   if (all.length < 2) return null;
   return (
     <Section title="Rounds">
@@ -38,6 +43,24 @@ export function Rounds({ path, version }: { path: string; version: unknown }) {
       </Scroll>
     </Section>
   );
+}
+
+/** What has become of the batches that were run again last, in a line. */
+export function LastRound(props: RoundsProps) {
+  const all = useRounds(props);
+  const last = all.at(-1);
+  if (all.length < 2 || last?.batches == null) return null;
+  const { round, begun_time, ended_time, batches, succeeded, failed } = last;
+  return (
+    <p>
+      Round {round}, begun <Time at={begun_time} />, {ended_time === null ? "runs" : "ran"}{" "}
+      {counted(batches, "batch", "batches")}: {whole(succeeded ?? 0)} succeeded, {whole(failed ?? 0)} failed
+    </p>
+  );
+}
+
+function useRounds({ path, version }: RoundsProps): readonly Round[] {
+  return useResource<JobRoundsShown>(`${path}/rounds`, { version }).value?.rounds ?? [];
 }
 
 function Row({ round }: { round: Round }) {

@@ -16,10 +16,15 @@ export function OverviewPage() {
   const now = overview.value;
   return (
     <>
-      <PageHead title="Overview" actions={now && <Status of={now.server.status} />} />
+      <PageHead title="Overview" actions={now && <ServerStatus status={now.server.status} />} />
       {now === undefined ? <Loading lines={8} /> : <Known now={now} />}
     </>
   );
+}
+
+/** Of the server alone: jobs and queues that need attention do not make it degraded. */
+function ServerStatus({ status }: Pick<Overview["server"], "status">) {
+  return <Status of={status}>server {status}</Status>;
 }
 
 function Known({ now }: { now: Overview }) {
@@ -73,7 +78,8 @@ function Tile({
     <div class="tile">
       <h2>{label}</h2>
       <p>
-        <strong>{format(used)}</strong> <span class="quiet">of {format(part.total)} reserved</span>
+        <strong>{used === 0 ? "none" : format(used)}</strong>{" "}
+        <span class="quiet">of {format(part.total)} reserved</span>
       </p>
       <Share used={used} total={part.total} label={label} />
     </div>
