@@ -111,11 +111,18 @@ function Parts({ envelope, path, row, version, again }: PartsProps) {
             version={`${job_status.status} ${JSON.stringify(job_status.worker_counts)}`}
             isOver={job_status.end_time !== undefined}
           />
-          <Rounds path={path} version={`${job_status.status} ${JSON.stringify(job_status.batch_metrics)}`} />
+          <Rounds path={path} version={versionOf(job_status)} />
           <JobPlots job={job_status.job_id} />
         </>
       )}
-      {tab === "failures" && <Failures path={path} status={job_status} version={version} again={again} />}
+      {tab === "failures" && (
+        <Failures
+          path={path}
+          status={job_status}
+          version={`${version} ${versionOf(job_status)}`}
+          again={again}
+        />
+      )}
       {tab === "logs" && (
         <LogView path={`${path}/logs`} label="log of the job" isLive={job_status.end_time === undefined} />
       )}
@@ -123,4 +130,9 @@ function Parts({ envelope, path, row, version, again }: PartsProps) {
       {tab === "submission" && <Submission envelope={envelope} />}
     </>
   );
+}
+
+/** Changes with the counts of the job, and with a round that is over before the stream has told of it. */
+function versionOf({ status, end_time, batch_metrics }: JobEnvelope["job_status"]): string {
+  return JSON.stringify([status, end_time, batch_metrics]);
 }
