@@ -12,7 +12,7 @@ import { build } from "esbuild";
 import { root } from "./setup.mjs";
 
 /** Packages with many files, of which a process needs few. All other packages stay as installed. */
-const BUNDLED = ["zod", "yaml", "hono", "@hono/node-server", "@msgpack/msgpack", "commander"];
+const BUNDLED = ["pino", "zod", "yaml", "hono", "@hono/node-server", "@msgpack/msgpack", "commander"];
 
 const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
   readFileSync(join(root, "package.json"), "utf8"),
@@ -24,7 +24,8 @@ const modules = readdirSync(from, { recursive: true }).filter((file) => !file.st
 const entries = modules.filter((file) => /^bin\.[jt]s$|-thread\.[jt]s$/.test(file));
 
 rmSync(join(dist, "bundle"), { recursive: true, force: true });
-await build({
+const { metafile } = await build({
+  metafile: true,
   entryPoints: entries.map((file) => join(from, file)),
   outdir: join(dist, "bundle"),
   entryNames: "[name]",
@@ -42,7 +43,16 @@ await build({
   logLevel: "warning",
 });
 
-const notices = BUNDLED.map(
-  (name) => `${name}\n\n${readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8")}`,
+// One `z.core` used as a value, and all of them are in the bundle again.
+const isMessages = (file) => /zod\/v4\/locales\/(?!en\.)/.test(file);
+if (Object.values(metafile.outputs).some(({ inputs }) => Object.keys(inputs).some(isMessages)))
+  throw new Error("zod's messages in other languages are in the bundle: z.core is used as a value");
+
+const joined = Object.keys(metafile.inputs).flatMap(
+  (file) => /^node_modules\/(@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? [],
 );
+const notices = [...new Set(joined)].sort().map((directory) => {
+  const license = readdirSync(join(root, directory)).find((file) => /^licen[cs]e/i.test(file));
+  return `${directory.slice("node_modules/".length)}\n\n${readFileSync(join(root, directory, license), "utf8")}`;
+});
 writeFileSync(join(dist, "bundle", "LICENSES.txt"), notices.join("\n\n"));

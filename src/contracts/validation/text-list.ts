@@ -14,7 +14,8 @@ export function textList(text: z.ZodString) {
     let others = 0;
     value.forEach((entry, at) => {
       const wrong = issuesOf(text, entry);
-      if (issues.length < ERRORS_SHOWN_MAX) issues.push(...z.core.util.prefixIssues(at, wrong));
+      if (issues.length < ERRORS_SHOWN_MAX)
+        issues.push(...wrong.map((issue) => ({ ...issue, path: [at, ...(issue.path ?? [])] })));
       else others += wrong.length;
     });
     if (others > 0) issues.push(standIn(value, others));
