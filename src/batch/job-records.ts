@@ -1,10 +1,11 @@
 /** Reads the jobs of this controller for the control plane, whether they run or have ended. It changes nothing. */
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
+import { commonMessage } from "./end/common-message.ts";
 import { type FailurePage, type FailureSource, type FailuresAsked, failurePage } from "./end/failures.ts";
 import { type JobDurations, jobDurations } from "./end/job-durations.ts";
 import { letterTotals } from "./letters/queue-counts.ts";
-import { failedBatches, failureGroups } from "./records/failed-batches.ts";
+import { errorsOfGroup, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
 import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
 import { type JobSummary, type JobTotal, jobSummary, jobTotals } from "./records/job-totals.ts";
@@ -73,12 +74,14 @@ export class JobRecords {
   async *failureGroups({ job_id }: JobRow) {
     const { db } = this.source;
     for (const group of await failureGroups(db, job_id, FAILURE_GROUPS_MAX)) {
-      const { batches, first_batch_index } = group;
-      const [row] = await failedBatches(db, job_id, first_batch_index - 1, 1);
-      // A redrive may have removed it.
-      if (row?.batch_index !== first_batch_index) continue;
-      const { type, message, traceback } = JSON.parse(row.error_json) as WorkerFault;
-      yield { batches, first_batch_index, error: { type, message, traceback } };
+      const { batches, first_batch_index, error_group } = group;
+      const rows = await errorsOfGroup(db, job_id, error_group, first_batch_index);
+      const faults = rows.map(({ error_json }) => JSON.parse(error_json) as WorkerFault);
+      const [first] = faults;
+      if (first === undefined) continue;
+      const common_message = commonMessage(faults.map(({ message }) => message));
+      const { type, message, traceback } = first;
+      yield { batches, first_batch_index, common_message, error: { type, message, traceback } };
     }
   }
 }

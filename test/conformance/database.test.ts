@@ -27,6 +27,7 @@ import {
 } from "../../src/batch/records/batch-rows.ts";
 import {
   countDeadly,
+  errorsOfGroup,
   failedBatches,
   failureGroups,
   firstDeadly,
@@ -368,8 +369,8 @@ describe.each([
       },
     };
     expect(await failureGroups(watched, "job-paged", 2)).toEqual([
-      { batches: 30_999, first_batch_index: 3001 },
-      { batches: 3000, first_batch_index: 0 },
+      { error_group: "B", batches: 30_999, first_batch_index: 3001 },
+      { error_group: "A", batches: 3000, first_batch_index: 0 },
     ]);
     // Three pages, three times 10,000 passed over, the rest counted, and nothing after it.
     expect(asked).toHaveLength(8);
@@ -385,6 +386,23 @@ describe.each([
       ofGroup,
     ]);
   });
+
+  it.runIf(isHere)(
+    "finds a few errors of a group: of its first batch, of one amid, and of its last",
+    async () => {
+      await db.run(
+        `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+       INSERT INTO batches (job_id, batch_index, round, attempts, failed, error_json, error_group)
+       SELECT 'job-few', i, 1, 1, 1, '{}', CASE WHEN i < 3 THEN 'A' WHEN i < 4 THEN 'B' ELSE 'C' END FROM n`,
+      );
+      const found = async (group: string, first: number) =>
+        (await errorsOfGroup(db, "job-few", group, first)).map(({ batch_index }) => batch_index);
+      expect(await found("C", 4)).toEqual([4, 502, 999]);
+      expect(await found("A", 0)).toEqual([0, 2]);
+      expect(await found("B", 3)).toEqual([3]);
+      expect(await found("A", 3)).toEqual([]);
+    },
+  );
 
   it.runIf(isHere)("keeps dead letters in their queues, oldest first, each with its bytes", async () => {
     const letter = (name: string, batch_index: number) =>

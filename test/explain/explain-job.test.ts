@@ -11,8 +11,8 @@ const ended = (status: JobStatus, code: string, message = "because", more: Parti
   ...{ status, phase: "none" as const, workers: [], ended: { tookS: 90 } },
   reason: { code, message, ...more },
 });
-const failure = (batches: number, type: string, message = "no") => ({
-  ...{ batches, firstBatch: 3, type, message },
+const failure = (batches: number, type: string, message = "no", common = message) => ({
+  ...{ batches, firstBatch: 3, type, message, common },
   traceback:
     'Traceback (most recent call last):\n  File "/p.py", line 4, in predict\n    return 1 / 0\nE: no',
 });
@@ -166,15 +166,25 @@ describe("explainJob", () => {
     expect(findings[0]).toMatchObject({ cause: "batches_fail", command: "quern explain x j" });
   });
 
-  it("quotes an error for the shell", () => {
-    const failures = [failure(1, "ValueError", "it's `bad` $HOME")];
+  it("names an error by what its messages have in common, with the first as an example", () => {
+    const failures = [
+      failure(100, "OSError", "image 4 cannot be read", "image … cannot be read"),
+      failure(30, "KeyError", "'x'"),
+      failure(1, "StopIteration", ""),
+    ];
     const facts = {
       ...ended("status_completed_with_failures", "batches_failed"),
       failures,
-      failedBatches: 1,
+      failedBatches: 131,
     };
     const [finding] = explainJob({ ...JOB, ...facts }).findings;
-    expect(finding!.command).toBe("quern job redrive x j --error 'it'\\''s `bad` $HOME'");
+    expect(finding!.title).toMatch(/76 % of them with OSError: image … cannot be read$/);
+    expect(finding!.evidence.slice(0, 3)).toEqual([
+      "100 batches with OSError: image … cannot be read; the first is batch 3: image 4 cannot be read",
+      "30 batches with KeyError: 'x'; the first is batch 3",
+      "1 batch with StopIteration (batch 3)",
+    ]);
+    expect(finding!.command).toBe("quern job redrive x j --like 3");
   });
 
   it("names no holder if the caller may not know them", () => {

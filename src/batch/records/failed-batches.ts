@@ -122,7 +122,30 @@ async function rowsAfter(
   );
 }
 
+/** The errors of a few batches of a group, as JSON: of its first one, which is `first`, of one amid, and of the last. */
+export async function errorsOfGroup(
+  db: Statements,
+  jobId: string,
+  group: string,
+  first: number,
+): Promise<FailedBatchRow[]> {
+  const [head] = await rowsOfGroup(db, jobId, { after: first - 1, limit: 1, group });
+  // A redrive may have removed it.
+  if (head?.batch_index !== first) return [];
+  await FAILURE_TURNS.turn();
+  const [last] = await db.all<FailedBatchRow>(
+    `SELECT batch_index, attempts, error_json, letter_error FROM batches
+     WHERE job_id = ? AND failed = 1 AND error_group = ? AND batch_index > ? ORDER BY batch_index DESC LIMIT 1`,
+    [jobId, group, first],
+  );
+  if (last === undefined) return [head];
+  const middle = Math.floor((first + last.batch_index) / 2);
+  const [amid] = await rowsOfGroup(db, jobId, { after: middle, limit: 1, group });
+  return amid === undefined || amid.batch_index === last.batch_index ? [head, last] : [head, amid, last];
+}
+
 export interface FailureGroup {
+  error_group: string;
   batches: number;
   first_batch_index: number;
 }
@@ -152,7 +175,7 @@ export async function failureGroups(db: Statements, jobId: string, limit: number
       else {
         // Trim only here: the last group is complete.
         if (groups.length >= 4 * limit) keep();
-        groups.push({ batches: 1, first_batch_index: batch_index });
+        groups.push({ error_group, batches: 1, first_batch_index: batch_index });
       }
       last = { error_group, batch_index };
     }

@@ -19,6 +19,7 @@ interface Failure {
 interface Group {
   batches: number;
   first_batch_index: number;
+  common_message: string;
   error: { type: string; message: string; traceback: string };
 }
 
@@ -93,10 +94,10 @@ async function failuresByError({ client, output, out }: CliContext, path: string
   if (output === "json") await out(`${text}\n`);
   else if (value.groups.length === 0) await out("no failed batches\n");
   else {
-    const rows = value.groups.map(({ batches, first_batch_index, error }) => [
+    const rows = value.groups.map(({ batches, first_batch_index, common_message, error }) => [
       String(batches),
       String(first_batch_index),
-      cell(`${error.type}: ${error.message}`),
+      cell(common_message === "" ? error.type : `${error.type}: ${common_message}`),
     ]);
     await out(`${table(["batches", "first", "error"], rows)}\n`);
   }

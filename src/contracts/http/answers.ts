@@ -44,6 +44,9 @@ export const failureGroupsSchema = z.strictObject({
     z.strictObject({
       batches: count,
       first_batch_index: count,
+      common_message: z.string().meta({
+        description: "what their messages have in common; … stands for numbers that differ",
+      }),
       error: errorSchema.meta({ description: "of the first batch; the others differ only in numbers" }),
     }),
   ),

@@ -107,8 +107,9 @@ async function installingS({ apis }: ExplainDeps, row: JobRow, look: JobLook | u
 
 async function failuresOf({ jobs }: ExplainDeps, row: JobRow): Promise<FailureFacts[]> {
   const groups: FailureFacts[] = [];
-  for await (const { batches, first_batch_index: firstBatch, error } of jobs.records.failureGroups(row)) {
-    groups.push({ batches, firstBatch, ...error });
+  for await (const group of jobs.records.failureGroups(row)) {
+    const { batches, first_batch_index: firstBatch, common_message: common, error } = group;
+    groups.push({ batches, firstBatch, common, ...error });
     if (groups.length === FAILURE_GROUPS) break;
   }
   return groups;

@@ -43,10 +43,10 @@ function uncounted({ apiName, jobId, failedBatches: failed, succeeded }: JobFact
 
 function dominating(facts: JobFacts, first: FailureFacts): Finding {
   const { apiName, jobId, failures, failedBatches, succeeded, ended } = facts;
-  const { type, message } = first;
+  const { type } = first;
   const all = Math.max(failedBatches, first.batches);
   const own = OWN[type];
-  const text = short(message === "" ? type : `${type}: ${message}`, 160);
+  const text = short(commonOf(first), 160);
   const title = `${all} of ${all + succeeded} batches failed, ${percent(first.batches, all)} of them ${own === undefined ? `with ${text}` : own.what}`;
   const names = `${apiName} ${jobId}`;
   const place = placeOf(first.traceback);
@@ -54,10 +54,7 @@ function dominating(facts: JobFacts, first: FailureFacts): Finding {
     evidence: [
       ...failures
         .slice(0, GROUPS_SHOWN)
-        .map(
-          (group) =>
-            `${count(group.batches, "batch")}, the first is ${group.firstBatch}: ${short(`${group.type}: ${group.message}`)}`,
-        ),
+        .map((group) => `${count(group.batches, "batch")} with ${short(commonOf(group))}${exampleOf(group)}`),
       failures.length > GROUPS_SHOWN ? `${failures.length - GROUPS_SHOWN} other errors` : undefined,
       place,
     ],
@@ -65,7 +62,7 @@ function dominating(facts: JobFacts, first: FailureFacts): Finding {
     command:
       ended === undefined || own !== undefined
         ? `quern job failures ${names} --by-error`
-        : `quern job redrive ${names} --error ${quoted(message || type)}`,
+        : `quern job redrive ${names} --like ${first.firstBatch}`,
   });
 }
 
@@ -99,7 +96,12 @@ function placeOf(traceback: string): string | undefined {
   return short(`raised at ${lines[at]!.trim()}${code === "" ? "" : `: ${code}`}`, 300);
 }
 
-/** For a shell. */
-function quoted(text: string): string {
-  return `'${short(text, 80).replace(/…$/, "").replaceAll("'", "'\\''")}'`;
+/** Its type, and what its messages have in common. */
+function commonOf({ type, common }: FailureFacts): string {
+  return common === "" ? type : `${type}: ${common}`;
+}
+
+function exampleOf({ batches, firstBatch, common, message }: FailureFacts): string {
+  if (batches === 1) return ` (batch ${firstBatch})`;
+  return `; the first is batch ${firstBatch}${message === common ? "" : `: ${short(message)}`}`;
 }

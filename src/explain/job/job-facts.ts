@@ -24,7 +24,10 @@ export interface FailureFacts {
   batches: number;
   firstBatch: number;
   type: string;
+  /** Of the first batch. */
   message: string;
+  /** What the messages of all have in common. */
+  common: string;
   traceback: string;
 }
 

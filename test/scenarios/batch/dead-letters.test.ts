@@ -222,12 +222,18 @@ describe("failures", () => {
     const groups = await (await server.fetch(`/mendable/${id}/failures?group_by=error`)).json();
     expect(groups).toMatchObject({
       groups: [
-        { batches: 70, first_batch_index: 0, error: { type: "ValueError", message: "row 1000: no divisor" } },
-        { batches: 2, first_batch_index: 71, error: { message: "row 1000: no date" } },
+        {
+          ...{ batches: 70, first_batch_index: 0, common_message: "row …: no divisor" },
+          error: { type: "ValueError", message: "row 1000: no divisor" },
+        },
+        {
+          ...{ batches: 2, first_batch_index: 71, common_message: "row …: no date" },
+          error: { message: "row 1000: no date" },
+        },
       ],
     });
     expect(server.cli(["job", "failures", "mendable", id, "--by-error"]).out).toMatch(
-      /^batches +first +error\n70 +0 +ValueError: row 1000: no divisor\n2 +71 +ValueError: row 1000: no date\n$/,
+      /^batches +first +error\n70 +0 +ValueError: row …: no divisor\n2 +71 +ValueError: row …: no date\n$/,
     );
     const file = join(server.dir, "failures.jsonl");
     expect(server.cli(["job", "failures", "mendable", id, "--export", file]).code).toBe(0);

@@ -44,10 +44,13 @@ describe.skipIf(!hasChromium)("somebody at the dashboard", () => {
     await page.getByRole("link", { name: "Failures" }).click();
     const group = page.getByRole("listitem").filter({ hasText: "has no caption" });
     await group.getByText("4 batches").waitFor();
+    await group.getByRole("heading", { name: "ValueError: item … has no caption" }).waitFor();
+    await group.getByText("such as batch 7: item 7 has no caption").waitFor();
     await group.getByRole("button", { name: "Show items" }).click();
     await group.getByText("batch 37").waitFor();
     await group.getByRole("button", { name: "Run these again" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Run these again" }).click();
+    const dialog = page.getByRole("dialog", { name: "Run these again: ValueError: item … has no caption?" });
+    await dialog.getByRole("button", { name: "Run these again" }).click();
     await page.getByText("4 of 40 batches failed").first().waitFor();
     expect(await server.job("captions", job)).toMatchObject({
       status: "status_completed_with_failures",

@@ -133,11 +133,11 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
       const buttons = await page.getByRole("button", { name: /^Run these again/ }).all();
       const names = await Promise.all(buttons.map((button) => button.getAttribute("aria-label")));
       expect(names).toHaveLength(2);
-      expect(names.join()).toMatch(/ValueError: item 7 has no caption/);
+      expect(names.join()).toMatch(/ValueError: item … has no caption/);
       expect(names.join()).toMatch(/KeyError: 'image_url'/);
       await page.getByRole("button", { name: /Run these again: ValueError/ }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("Run these again: ValueError: item 7 has no caption?").waitFor();
+      await dialog.getByText("Run these again: ValueError: item … has no caption?").waitFor();
       await dialog.getByRole("button", { name: "Run these again" }).click();
       await dialog.waitFor({ state: "detached" });
       await eventually(

@@ -51,9 +51,11 @@ describe("the explanation of a job that has ended", () => {
     await server.ended("jobs", job);
     const finding = await findingOf(server, "batches_fail", "jobs", job);
     expect(finding.title).toBe("4 of 5 batches failed, 75 % of them with ValueError: no field divisor");
-    expect(said(finding)).toMatch(/3 batches, the first is 1: [\s\S]*1 batch, the first is 4: KeyError/);
+    expect(said(finding)).toMatch(
+      /3 batches with ValueError: no field divisor; the first is batch 1\n[\s\S]*1 batch with KeyError.* \(batch 4\)/,
+    );
     expect(said(finding)).toMatch(/raised at File ".*p\.py", line \d+, in predict: .*raise ValueError/);
-    expect(finding.command).toBe(`quern job redrive jobs ${job} --error 'no field divisor'`);
+    expect(finding.command).toBe(`quern job redrive jobs ${job} --like 1`);
     expect(finding.cure).toMatch(/with the version that the job was submitted to/);
     const inApi = await findingOf(server, "batches_fail", "jobs");
     expect(inApi).toMatchObject({ command: `quern explain jobs ${job}` });

@@ -1,7 +1,7 @@
 /** What failed, grouped by error, each group with its batches, items and tracebacks, and the button that runs it again. */
 import { useState } from "preact/hooks";
 import { Actions } from "../../actions/actions.tsx";
-import { counted } from "../../format/numbers.ts";
+import { counted, whole } from "../../format/numbers.ts";
 import { Pre } from "../../parts/json-view.tsx";
 import { Empty, Loaded } from "../../parts/notes.tsx";
 import { ask, withQuery } from "../../server/request.ts";
@@ -58,9 +58,10 @@ interface GroupProps {
   again: () => void;
 }
 
-function Group({ group: { batches, error, first_batch_index }, path, isOver, again }: GroupProps) {
+function Group({ group, path, isOver, again }: GroupProps) {
+  const { batches, error, common_message: common, first_batch_index } = group;
   const [isOpen, setOpen] = useState(false);
-  const name = nameOf(error);
+  const name = nameOf(group);
   const redrive = async () => {
     await ask(`${path}/redrive`, { method: "POST", body: { like: first_batch_index } });
     return { message: `a new round runs these ${counted(batches, "batch", "batches")} again` };
@@ -69,7 +70,12 @@ function Group({ group: { batches, error, first_batch_index }, path, isOver, aga
     <li>
       <header>
         <h2>
-          {error.type}: <span class="message">{error.message}</span>
+          {error.type}
+          {common !== "" && (
+            <>
+              : <span class="message">{common}</span>
+            </>
+          )}
         </h2>
         <span class="count">{counted(batches, "batch", "batches")}</span>
         {isOver && (
@@ -88,6 +94,11 @@ function Group({ group: { batches, error, first_batch_index }, path, isOver, aga
           </span>
         )}
       </header>
+      {common !== error.message && (
+        <p class="quiet">
+          such as batch {whole(first_batch_index)}: {error.message}
+        </p>
+      )}
       <details>
         <summary>
           Traceback<span class="hidden"> of {name}</span>
@@ -106,7 +117,7 @@ function Group({ group: { batches, error, first_batch_index }, path, isOver, aga
 const NAME_LENGTH = 80;
 
 /** One line that tells a group from the others, also for those who hear the names of its buttons only. */
-function nameOf({ type, message }: FailureGroup["error"]): string {
-  const line = `${type}: ${message}`.replaceAll(/\s+/g, " ");
+function nameOf({ error: { type }, common_message: common }: FailureGroup): string {
+  const line = (common === "" ? type : `${type}: ${common}`).replaceAll(/\s+/g, " ");
   return line.length > NAME_LENGTH ? `${line.slice(0, NAME_LENGTH - 1)}…` : line;
 }
