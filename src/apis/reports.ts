@@ -17,8 +17,10 @@ import {
   type Tally,
 } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
+import { newestMinutes } from "../series/newest-minutes.ts";
 import { addReport, pruneMetrics, storedTotals } from "./records/api-metrics.ts";
 import { RecentTraffic } from "./traffic/recent-traffic.ts";
+import { MINUTES } from "./traffic/traffic-of-api.ts";
 
 /** A gateway that has not reported for this long is gone; its totals stay in the sum. */
 const GONE_AFTER_MS = 180_000;
@@ -55,10 +57,24 @@ export class Reports implements Service {
   async start(): Promise<void> {
     const before = await storedTotals(this.db);
     this.traffic.knowBefore(before, performance.now());
+    await this.restoreTraffic();
     this.before = before;
     this.timer = setInterval(
       () => inBackground(this.write(() => pruneMetrics(this.db, new Date(wallMs())))),
       METRICS_PRUNE_EVERY_MS,
+    );
+  }
+
+  /** A minute's requests came about in its middle. */
+  private async restoreTraffic(): Promise<void> {
+    const nowS = wallMs() / 1000;
+    const minutes = await newestMinutes(this.db, MINUTES, nowS);
+    this.traffic.restore(
+      minutes.map(({ startS, ...counts }) => ({
+        ...counts,
+        agoMs: Math.max(0, nowS - startS - 30) * 1000,
+      })),
+      performance.now(),
     );
   }
 

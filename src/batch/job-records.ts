@@ -1,8 +1,8 @@
 /** Reads the jobs of this controller for the control plane, whether they run or have ended. It changes nothing. */
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { commonMessage } from "./end/common-message.ts";
 import { type FailurePage, type FailureSource, type FailuresAsked, failurePage } from "./end/failures.ts";
+import { commonMessage } from "./end/group-message.ts";
 import { type JobDurations, jobDurations } from "./end/job-durations.ts";
 import { letterTotals } from "./letters/queue-counts.ts";
 import { errorsOfGroup, failureGroups } from "./records/failed-batches.ts";

@@ -161,6 +161,22 @@ describe("explainApi", () => {
     expect(causes(2)).toEqual(["predict_errors", "became_slow"]);
   });
 
+  it.each([
+    ["so many have succeeded since", { agoS: 20, requestsSince: 120 }, "info"],
+    ["too few have succeeded since", { agoS: 20, requestsSince: 20 }, "warning"],
+    ["the last one failed just now", { agoS: 3, requestsSince: 120 }, "warning"],
+  ] as const)("says until when requests failed if %s", (_, last, severity) => {
+    const tally = tallyOf(times(200, 0, 0.1), { answers: { "5xx": 5 } });
+    const lastErrors = { atS: Date.parse("2026-11-28T14:08:57Z") / 1000, ...last };
+    const { findings } = explainApi({ ...API, ...traffic({ tally, lastErrors }) });
+    expect(findings[0]).toMatchObject({ cause: "predict_errors", severity });
+    expect(findings[0]!.title).toBe(
+      severity === "info"
+        ? "3 % of requests failed in predict() until 2026-11-28T14:08Z, none of 120 requests since"
+        : "3 % of requests fail in predict()",
+    );
+  });
+
   it("counts no refusal of the gateway as an error of predict()", () => {
     const tally = tallyOf(times(10, 0, 0.1), { answers: { "5xx": 3 }, rejected: { queue_full: 3 } });
     const { findings } = explainApi({ ...API, ...traffic({ tally }) });

@@ -5,6 +5,7 @@ import { nearest, runsOf } from "../../src/explain/past/episodes.ts";
 import { explainPast, recentPast } from "../../src/explain/past/explain-past.ts";
 import type { PastChange, PastFacts } from "../../src/explain/past/past-facts.ts";
 import { minute } from "../../src/explain/past/past-times.ts";
+import { isSuspect } from "../../src/explain/past/suspect.ts";
 import { past, START_S, step, steps } from "../harness/past.ts";
 
 const SLOW = { took: 2 };
@@ -261,6 +262,28 @@ describe("the last day", () => {
     expect(recentPast("x", steps(90, 65, 65, { took: 2, requests: 2 }))).toBeUndefined();
     expect(recentPast("x", steps(90, 0, 89, {}))).toBeUndefined();
     expect(recentPast("x", [])).toBeUndefined();
+  });
+});
+
+describe("a suspect", () => {
+  const suspect = (took: readonly number[]) => isSuspect(took.map((one) => step(0, { took: one }).durations));
+  const minutes = (count: number, took: number) => new Array<number>(count).fill(took);
+
+  it("is what takes long, or clearly longer than in some minutes before", () => {
+    expect(suspect([])).toBe(false);
+    expect(suspect(minutes(30, 0.02))).toBe(false);
+    expect(suspect(minutes(3, 2))).toBe(true);
+    expect(suspect([...minutes(25, 0.02), ...minutes(5, 0.2)])).toBe(true);
+    expect(suspect([...minutes(5, 0.02), ...minutes(25, 0.2)])).toBe(true);
+    expect(suspect([...minutes(25, 0.2), ...minutes(5, 0.02)])).toBe(false);
+  });
+
+  it("is whatever has become slow within half an hour", () => {
+    for (const length of [8, 12, 20]) {
+      const still = steps(90, 90 - length, 89, { took: 0.09 });
+      expect(recentPast("x", still)!.cause).toBe("became_slow");
+      expect(isSuspect(still.slice(-30).map(({ durations }) => durations))).toBe(true);
+    }
   });
 });
 

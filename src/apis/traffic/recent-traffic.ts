@@ -1,10 +1,10 @@
 /**
- * The requests of each API in the last minutes, for the overview: in memory, from the reports of gateways. After a
- * restart of the controller it fills again.
+ * The requests of each API in the last minutes, for the overview: in memory, from the reports of gateways. A new
+ * controller begins with the minutes that the series have.
  */
 import type { ApiReport, Report, Tally } from "../../contracts/reports.ts";
 import { type Counts, isReset, requestsIn } from "./counts.ts";
-import { TrafficOfApi } from "./traffic-of-api.ts";
+import { type LastErrors, TrafficOfApi } from "./traffic-of-api.ts";
 
 /** With requests under way a gateway reports each second. What it said before that is over. */
 const IN_FLIGHT_MS = 10_000;
@@ -49,6 +49,11 @@ export class RecentTraffic {
     }
   }
 
+  /** The minutes before this controller started, in order. `agoMs`: since the middle of each. */
+  restore(minutes: readonly (Counts & { api: string; agoMs: number })[], nowMs: number): void {
+    for (const { api, agoMs, ...counts } of minutes) this.of(api, nowMs).restore(counts, nowMs - agoMs);
+  }
+
   take({ gateway, apis }: Pick<Report, "gateway" | "apis">, nowMs: number): void {
     const before = this.gateways.get(gateway)?.counts;
     const counts = new Map<string, Counts>();
@@ -77,6 +82,16 @@ export class RecentTraffic {
       idle: IDLE,
       byApi: new Map([...names].map((name) => [name, read(this.apis.get(name), name)])),
     };
+  }
+
+  /** The newest errors of an API; undefined if none are known. */
+  lastErrors(name: string): LastErrors | undefined {
+    return this.apis.get(name)?.lastErrors;
+  }
+
+  /** For each API how long its requests took in each of the last minutes, by bucket. */
+  durations(nowMs: number): Map<string, (readonly number[])[]> {
+    return new Map([...this.apis].map(([name, api]) => [name, api.durations(nowMs)]));
   }
 
   private present(nowMs: number): Map<string, Pick<Traffic, "in_flight" | "queue_depth">> {

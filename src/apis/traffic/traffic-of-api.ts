@@ -1,4 +1,4 @@
-/** The requests of one API in the last minutes: five seconds a slot for rates, and a count for each minute. Pure. */
+/** The requests of one API in the last minutes: five seconds a slot for rates, and counts for each minute. Pure. */
 import { type Counts, percentile, threeDigits } from "./counts.ts";
 
 const SLOT_MS = 5_000;
@@ -7,11 +7,22 @@ const SLOTS = 12;
 const MINUTE_MS = 60_000;
 export const MINUTES = 30;
 
-interface Slot {
-  at: number;
+interface Sums {
   requests: number;
   errors: number;
   buckets: number[];
+}
+
+interface Slot extends Sums {
+  at: number;
+}
+
+/** The newest errors. */
+export interface LastErrors {
+  /** When they were reported. */
+  atMs: number;
+  /** Requests since then, all of which succeeded. */
+  requestsSince: number;
 }
 
 export interface TrafficRates {
@@ -25,9 +36,11 @@ export interface TrafficRates {
 export class TrafficOfApi {
   /** When it had its last request. */
   lastMs: number;
+  /** Undefined if no request has failed since the controller started. */
+  lastErrors: LastErrors | undefined;
   private slots: Slot[] = [];
   /** By the number of the minute. */
-  private readonly minutes = new Map<number, number>();
+  private readonly minutes = new Map<number, Sums>();
 
   constructor(nowMs: number) {
     this.lastMs = nowMs;
@@ -35,16 +48,21 @@ export class TrafficOfApi {
 
   /** Adds what `now` has more than `before`. */
   add(now: Counts, before: Counts | undefined, nowMs: number): void {
-    const requests = now.requests - (before?.requests ?? 0);
-    const slot = this.slotAt(Math.floor(nowMs / SLOT_MS), now.buckets.length);
-    slot.requests += requests;
-    slot.errors += Math.max(0, now.errors - (before?.errors ?? 0));
-    for (const [i, count] of now.buckets.entries())
-      slot.buckets[i]! += Math.max(0, count - (before?.buckets[i] ?? 0));
-    const minute = Math.floor(nowMs / MINUTE_MS);
-    this.minutes.set(minute, (this.minutes.get(minute) ?? 0) + requests);
-    for (const at of this.minutes.keys()) if (at <= minute - MINUTES) this.minutes.delete(at);
+    const grown = {
+      requests: now.requests - (before?.requests ?? 0),
+      errors: Math.max(0, now.errors - (before?.errors ?? 0)),
+      buckets: now.buckets.map((count, i) => Math.max(0, count - (before?.buckets[i] ?? 0))),
+    };
+    addTo(this.slotAt(Math.floor(nowMs / SLOT_MS), now.buckets.length), grown);
+    this.addMinute(Math.floor(nowMs / MINUTE_MS), grown);
+    if (grown.errors > 0) this.lastErrors = { atMs: nowMs, requestsSince: 0 };
+    else if (this.lastErrors !== undefined) this.lastErrors.requestsSince += grown.requests;
     this.lastMs = nowMs;
+  }
+
+  /** Adds a minute that is over, or the beginning of this one, from what is stored. */
+  restore(counts: Counts, atMs: number): void {
+    this.addMinute(Math.floor(atMs / MINUTE_MS), counts);
   }
 
   /** `forMs`: for how long requests are counted at all. */
@@ -55,21 +73,47 @@ export class TrafficOfApi {
     const sum = (of: (slot: Slot) => number) => slots.reduce((total, slot) => total + of(slot), 0);
     const buckets =
       slots.length === 0 ? [] : slots[0]!.buckets.map((_, i) => sum((slot) => slot.buckets[i]!));
-    const minute = Math.floor(nowMs / MINUTE_MS);
     return {
       requests_per_s: threeDigits(sum((slot) => slot.requests) / seconds),
       errors_per_s: threeDigits(sum((slot) => slot.errors) / seconds),
       latency_p50_s: percentile(buckets, 0.5),
       latency_p99_s: percentile(buckets, 0.99),
-      recent: Array.from({ length: MINUTES }, (_, i) => this.minutes.get(minute - MINUTES + 1 + i) ?? 0),
+      recent: this.newestMinutes(nowMs).map((minute) => minute?.requests ?? 0),
     };
+  }
+
+  /** How long the requests of each minute took, by bucket; those of minutes without a request are left out. */
+  durations(nowMs: number): (readonly number[])[] {
+    return this.newestMinutes(nowMs).flatMap((minute) => (minute === undefined ? [] : [minute.buckets]));
+  }
+
+  private newestMinutes(nowMs: number): (Sums | undefined)[] {
+    const minute = Math.floor(nowMs / MINUTE_MS);
+    return Array.from({ length: MINUTES }, (_, i) => this.minutes.get(minute - MINUTES + 1 + i));
+  }
+
+  private addMinute(minute: number, counts: Counts): void {
+    const sums = this.minutes.get(minute) ?? empty(counts.buckets.length);
+    this.minutes.set(minute, sums);
+    addTo(sums, counts);
+    for (const at of this.minutes.keys()) if (at <= minute - MINUTES) this.minutes.delete(at);
   }
 
   private slotAt(at: number, buckets: number): Slot {
     const last = this.slots.at(-1);
     if (last?.at === at) return last;
-    const slot = { at, requests: 0, errors: 0, buckets: new Array<number>(buckets).fill(0) };
+    const slot = { at, ...empty(buckets) };
     this.slots = [...this.slots.filter((each) => each.at > at - SLOTS), slot];
     return slot;
   }
+}
+
+function empty(buckets: number): Sums {
+  return { requests: 0, errors: 0, buckets: new Array<number>(buckets).fill(0) };
+}
+
+function addTo(sums: Sums, { requests, errors, buckets }: Counts): void {
+  sums.requests += requests;
+  sums.errors += errors;
+  for (const [i, count] of buckets.entries()) sums.buckets[i]! += count;
 }

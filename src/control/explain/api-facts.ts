@@ -50,7 +50,7 @@ export async function knownFacts(deps: ExplainDeps, name: string): Promise<ApiFa
     server: await serverFacts(deps),
     compute: deps.account(),
     rollout: group === undefined ? undefined : rolloutFacts(deps, group),
-    traffic: group === undefined ? undefined : await trafficFacts(deps, group.version),
+    traffic: group === undefined ? undefined : await withExceptions(deps, group.version),
     jobs: undefined,
     targets: [],
     wasSlow: undefined,
@@ -87,15 +87,29 @@ export function rolloutFacts(deps: ExplainDeps, group: ServedApi): RolloutFacts 
   };
 }
 
-async function trafficFacts(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
+async function withExceptions(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
+  const facts = trafficFacts(deps, version);
+  if ((facts.tally.answers["5xx"] ?? 0) === 0) return facts;
+  return { ...facts, exceptions: await loggedExceptions(deps.apiLogDirectory(version.name)) };
+}
+
+/** Without the exceptions in its log. */
+export function trafficFacts(deps: ExplainDeps, version: ApiVersion): TrafficFacts {
   const nowMs = performance.now();
   const recent = deps.recent.of(version.name, nowMs, nowMs - (wallMs() - Date.parse(version.deployed_time)));
-  const fails = (recent.tally.answers["5xx"] ?? 0) > 0;
   return {
     ...recent,
-    exceptions: fails ? await loggedExceptions(deps.apiLogDirectory(version.name)) : [],
+    exceptions: [],
     timeoutS: (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) / 1000,
+    lastErrors: lastErrorsOf(deps, version.name),
   };
+}
+
+function lastErrorsOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastErrors"] {
+  const last = reports.traffic.lastErrors(name);
+  if (last === undefined) return undefined;
+  const agoS = (performance.now() - last.atMs) / 1000;
+  return { atS: wallMs() / 1000 - agoS, agoS, requestsSince: last.requestsSince };
 }
 
 async function jobsOf(deps: ExplainDeps, { name }: ApiState): Promise<ApiFacts["jobs"]> {

@@ -7,14 +7,15 @@ import type { Attention } from "../../contracts/http/overview-operations.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import { ATTENTION_MAX, ATTENTION_TITLE_MAX } from "../../contracts/limits/responses.ts";
 import { hideInText } from "../../contracts/secrets.ts";
+import { FEW_FAIL } from "../../explain/api/traffic-findings.ts";
 
 /** A rollout, or a job without a worker, that takes longer needs attention. */
 export const LONG_MS = 10 * 60_000;
 
 /** Fewer failed requests in a minute need nobody. */
 const FAILED_LEAST = 5;
-/** Shares of the requests that fail: all others succeed. */
-const [SOME_FAIL, MOST_FAIL] = [0.05, 0.5];
+/** From this share of requests that fail on, it is an error. */
+const MOST_FAIL = 0.5;
 
 export interface Newest {
   requests: number;
@@ -27,6 +28,8 @@ export interface Troubles {
   apis: readonly { state: ApiState; health: ApiHealth; pausedTime: string | undefined }[];
   /** By API: requests of the last one or two minutes, and those of them with a 5xx status. */
   newest: ReadonlyMap<string, Newest>;
+  /** By API: what an explanation says about its slow requests. */
+  slow: ReadonlyMap<string, string>;
   /** Jobs that have waited long for their first worker. */
   waiting: readonly {
     job_id: string;
@@ -38,10 +41,18 @@ export interface Troubles {
   queues: readonly FilledQueue[];
 }
 
-export function attentionOf({ nowMs, server, apis, newest, waiting, ended, queues }: Troubles): Attention[] {
+export function attentionOf({
+  nowMs,
+  server,
+  apis,
+  waiting,
+  ended,
+  queues,
+  ...traffic
+}: Troubles): Attention[] {
   const all = [
     ...server.map((why) => line("server", "server", "error", why)),
-    ...apis.flatMap((api) => ofApi(api, newest.get(api.state.name), nowMs)),
+    ...apis.flatMap((api) => [...ofApi(api, nowMs), ...ofTraffic(api.state.name, traffic)]),
     ...ended.map(ofEnded),
     ...waiting.map(({ job_id, api_name, queued_time, waiting: why }) => ({
       ...line("job", api_name, "warning", `waits for its first worker${why === undefined ? "" : `: ${why}`}`),
@@ -66,14 +77,10 @@ function line(
 
 const NOTHING: Attention[] = [];
 
-function ofApi(
-  { state, health, pausedTime }: Troubles["apis"][number],
-  newest: Newest | undefined,
-  nowMs: number,
-): Attention[] {
+function ofApi({ state, health, pausedTime }: Troubles["apis"][number], nowMs: number): Attention[] {
   const { name, status, last_updated } = state;
   const isQuiet = health.fault === undefined && health.warning === undefined && status !== "updating";
-  if (isQuiet && newest === undefined && pausedTime === undefined) return NOTHING;
+  if (isQuiet && pausedTime === undefined) return NOTHING;
   const found: Attention[] = [];
   if (health.fault !== undefined) found.push(line("api", name, "error", health.fault));
   else if (health.warning !== undefined) found.push(line("api", name, "warning", health.warning));
@@ -82,18 +89,6 @@ function ofApi(
       ...line("api", name, "warning", "its newest version is not ready after ten minutes"),
       time: last_updated,
     });
-  const failing = newest === undefined ? undefined : failingOf(newest);
-  if (failing !== undefined) {
-    const cure = `\`quern explain ${name}\` says why`;
-    found.push(
-      line(
-        "api",
-        name,
-        failing,
-        `${failing === "error" ? "most" : "some"} requests fail with a 5xx status; ${cure}`,
-      ),
-    );
-  }
   if (pausedTime !== undefined)
     found.push({
       ...line("api", name, "warning", `paused: no batch begins; \`quern unpause ${name}\` continues it`),
@@ -102,8 +97,25 @@ function ofApi(
   return found;
 }
 
+/** Its requests, which fail or are slow. */
+function ofTraffic(name: string, { newest, slow }: Pick<Troubles, "newest" | "slow">): Attention[] {
+  const [requests, title] = [newest.get(name), slow.get(name)];
+  if (requests === undefined && title === undefined) return NOTHING;
+  const cure = `\`quern explain ${name}\` says why`;
+  const failing = requests === undefined ? undefined : failingOf(requests);
+  const share = failing === "error" ? "most" : "some";
+  const fail = `${share} requests fail with a 5xx status; ${cure}`;
+  return [
+    ...(failing === undefined ? [] : [line("api", name, failing, fail)]),
+    // An explanation also says since when they fail, in the same words.
+    ...(title === undefined || (failing !== undefined && / failing since /.test(title))
+      ? []
+      : [line("api", name, "warning", `${title}; ${cure}`)]),
+  ];
+}
+
 function failingOf({ requests, errors }: Newest): Attention["severity"] | undefined {
-  if (errors < FAILED_LEAST || errors < SOME_FAIL * requests) return undefined;
+  if (errors < FAILED_LEAST || errors < FEW_FAIL * requests) return undefined;
   return errors >= MOST_FAIL * requests ? "error" : "warning";
 }
 

@@ -5,14 +5,14 @@ import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText } from "../answers/stream-text.ts";
 import { requestId } from "../requests/forwarded.ts";
 import { LiveOverview } from "./live-overview.ts";
-import { Overview, type OverviewDeps } from "./overview.ts";
+import { Overview, type OverviewDeps, type Slowness } from "./overview.ts";
 
 export interface OverviewStreamDeps extends OverviewDeps {
   streams: OpenStreams;
 }
 
-export function liveOverview(deps: OverviewDeps): LiveOverview {
-  const overview = new Overview(deps);
+export function liveOverview(deps: OverviewDeps, slowness: Slowness): LiveOverview {
+  const overview = new Overview(deps, slowness);
   return new LiveOverview(() => overview.compute());
 }
 

@@ -14,17 +14,22 @@ import {
   ATTENTION_QUEUES_MAX,
   OVERVIEW_JOBS_MAX,
 } from "../../contracts/limits/responses.ts";
+import { areOver } from "../../explain/api/traffic-findings.ts";
 import { outOfReach } from "../answers/shortages.ts";
 import { faultsOfServer, type HealthRoutesDeps } from "../health.ts";
 import { ownProcesses } from "../own-processes.ts";
 import { attentionOf, LONG_MS, type Newest } from "./attention.ts";
 import { JobRates } from "./job-rates.ts";
+import { SlowApis } from "./slow-apis.ts";
 
 const DAY_MS = 86_400_000;
 
 export interface OverviewDeps extends HealthRoutesDeps {
   queues: Queues;
 }
+
+/** What an explanation of an API calls slow. */
+export type Slowness = (name: string) => Promise<string | undefined>;
 
 type TrafficNow = ReturnType<RecentTraffic["read"]>;
 
@@ -38,14 +43,16 @@ interface SeenApi {
 export class Overview {
   private readonly deps: OverviewDeps;
   private readonly rates = new JobRates();
+  private readonly slow: SlowApis;
   private readonly seen = new Map<string, SeenApi>();
   private readonly known = new Map<string, { shown: OverviewApi; state: ApiState; traffic: Traffic }>();
   private queues: { filled: FilledQueue[]; atMs: number } | undefined;
   private startedTime: string | undefined;
   private last: OverviewShown | undefined;
 
-  constructor(deps: OverviewDeps) {
+  constructor(deps: OverviewDeps, slowness: Slowness) {
     this.deps = deps;
+    this.slow = new SlowApis(slowness);
   }
 
   /** While the database cannot be reached: what was known last, and why it is old. */
@@ -117,13 +124,44 @@ export class Overview {
     const nowMs = wallMs();
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     return attentionOf({
-      ...{ nowMs, server, apis, newest: newestOf(byApi) },
+      ...{ nowMs, server, apis, newest: this.newestOf(byApi), slow: this.slowNow(byApi) },
       waiting: jobs
         .queuedBefore(before(LONG_MS), ATTENTION_JOBS_MAX)
         .map((job) => ({ ...job, waiting: jobs.waiting(job.job_id, true) })),
       ended: await jobs.found.endedBadly(before(DAY_MS), ATTENTION_JOBS_MAX),
       queues: await this.filledQueues(),
     });
+  }
+
+  /** Titles of what is slow now. */
+  private slowNow(byApi: TrafficNow["byApi"]): ReadonlyMap<string, string> {
+    const { traffic } = this.deps.reports;
+    const nowMs = performance.now();
+    const busy = [...byApi].filter(([, { requests_per_s, in_flight }]) => requests_per_s + in_flight > 0);
+    return this.slow.read(
+      busy.map(([name]) => name),
+      () => traffic.durations(nowMs),
+      nowMs,
+    );
+  }
+
+  /**
+   * Of APIs with errors that are not over. The rates are those of the last minute, or of less time after a start: so
+   * they say the share only.
+   */
+  private newestOf(byApi: TrafficNow["byApi"]): Map<string, Newest> {
+    const { traffic } = this.deps.reports;
+    const nowMs = performance.now();
+    const newest = new Map<string, Newest>();
+    for (const [name, { recent, requests_per_s, errors_per_s }] of byApi) {
+      if (errors_per_s === 0) continue;
+      const requests = recent.slice(-2).reduce((sum, count) => sum + count, 0);
+      const errors = (requests * errors_per_s) / requests_per_s;
+      const last = traffic.lastErrors(name);
+      const since = last && { agoS: (nowMs - last.atMs) / 1000, requestsSince: last.requestsSince };
+      if (since === undefined || !areOver(errors, requests, since)) newest.set(name, { requests, errors });
+    }
+    return newest;
   }
 
   private async filledQueues(): Promise<FilledQueue[]> {
@@ -218,15 +256,4 @@ export class Overview {
     this.startedTime = new Date(ms).toISOString();
     return this.startedTime;
   }
-}
-
-/** Of APIs with errors. The rates are those of the last minute, or of less time after a start: so they say the share only. */
-function newestOf(byApi: ReadonlyMap<string, Traffic>): Map<string, Newest> {
-  const newest = new Map<string, Newest>();
-  for (const [name, { recent, requests_per_s, errors_per_s }] of byApi) {
-    if (errors_per_s === 0) continue;
-    const requests = recent.slice(-2).reduce((sum, count) => sum + count, 0);
-    newest.set(name, { requests, errors: (requests * errors_per_s) / requests_per_s });
-  }
-  return newest;
 }

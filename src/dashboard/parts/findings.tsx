@@ -1,14 +1,12 @@
 /** What `explain` says: causes with their evidence and what to do, the most important first. */
 import { address, pageUrl } from "../address/address.ts";
-import { nowMs } from "../format/now.ts";
-import { localMinutes } from "../format/times.ts";
 import { useResource } from "../server/use-resource.ts";
 import type { Explanation } from "../shapes.ts";
 import { Command } from "./command.tsx";
 import { Loaded } from "./notes.tsx";
 import { type Place, placeOf } from "./place-of.ts";
 import { Status } from "./status.tsx";
-import { Words } from "./words.tsx";
+import { Said, Words } from "./words.tsx";
 
 interface FindingsProps {
   path: string;
@@ -49,11 +47,6 @@ export function FindingList({ explanation: { summary, findings }, hasLead = true
       ))}
     </div>
   );
-}
-
-/** A sentence of the server, its times in local time. */
-function Said({ text }: { text: string }) {
-  return <Words text={localMinutes(text, nowMs())} />;
 }
 
 /** The page that is open says it already. */

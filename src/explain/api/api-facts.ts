@@ -47,6 +47,8 @@ export interface TrafficFacts {
   /** The exceptions that the API's log has last, the most frequent first. */
   exceptions: readonly { text: string; count: number }[];
   timeoutS: number;
+  /** When a request failed last (Unix seconds), and how many have succeeded since; undefined if none is known to. */
+  lastErrors: { atS: number; agoS: number; requestsSince: number } | undefined;
 }
 
 export interface ApiFacts {

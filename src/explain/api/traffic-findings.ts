@@ -2,6 +2,7 @@
 import { percentileOf } from "../../contracts/reports.ts";
 import { countOf, meanOf } from "../durations.ts";
 import { type Finding, found } from "../finding.ts";
+import { minute } from "../past/past-times.ts";
 import { count, duration, percent, short } from "../words.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
 import { countRejected } from "./rejection-findings.ts";
@@ -12,18 +13,29 @@ const REQUESTS_LEAST = 5;
 const WAIT_SHARE = 0.5;
 /** A shorter wait disturbs nobody. */
 const WAIT_LEAST_S = 0.02;
-const SLOW_S = 1;
+export const SLOW_S = 1;
 /** A smaller share of errors is less important than what makes all requests slow. */
-const FEW_FAIL = 0.02;
+export const FEW_FAIL = 0.02;
+/** Errors that came less long ago, or before fewer requests, may go on. */
+const [OVER_LEAST_S, OVER_LEAST] = [10, 10];
 /** Requests that were refused have no wait: if they are more, the durations say little about predict(). */
 const WAITS_SHARE = 0.9;
 
-export function trafficFindings({ name, rollout, traffic }: ApiFacts): Finding[] {
+/** Why requests are slow now: they wait, or predict() takes long. */
+export function slownessFindings({ name, rollout, traffic }: SlownessFacts): Finding[] {
   if (traffic === undefined) return [];
   const isQueueing = rollout !== undefined && rollout.wanted > 0 && queues(traffic, rollout);
   const asleep = rollout?.upToDate === 0;
+  return isQueueing && !asleep ? queueFindings(name, traffic, rollout) : slowFindings(name, traffic);
+}
+
+export type SlownessFacts = Pick<ApiFacts, "name" | "rollout" | "traffic">;
+
+export function trafficFindings(facts: ApiFacts): Finding[] {
+  const { name, rollout, traffic } = facts;
+  if (traffic === undefined) return [];
   return [
-    ...(isQueueing && !asleep ? queueFindings(name, traffic, rollout) : slowFindings(name, traffic)),
+    ...slownessFindings(facts),
     ...(rollout === undefined ? [] : maxFindings(traffic, rollout)),
     ...(areFew(traffic) ? [] : errorFindings(name, traffic)),
   ];
@@ -136,22 +148,37 @@ function areFew(traffic: TrafficFacts): boolean {
 }
 
 function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
-  const { seconds, exceptions } = traffic;
+  const { seconds, exceptions, lastErrors } = traffic;
   const { failed, all } = failures(traffic);
   if (failed <= 0) return [];
+  const evidence = [
+    `${count(failed, "request")} of ${all} failed in the last ${duration(seconds)}`,
+    ...exceptions.slice(0, 3).map((one) => `${one.count} times at the end of the log: ${short(one.text)}`),
+  ];
+  const command = `quern logs ${name}`;
+  if (lastErrors !== undefined && areOver(failed, all, lastErrors)) {
+    const { atS, requestsSince } = lastErrors;
+    const title = `${percent(failed, all)} of requests failed in predict() until ${minute(atS)}, none of ${count(requestsSince, "request")} since`;
+    return [found("predict_errors", "info", title, { evidence, command })];
+  }
   const severity = failed >= all / 2 ? "error" : "warning";
   const [first] = exceptions;
   const most = first === undefined ? "" : `: ${short(first.text, 120)}`;
-  return [
-    found("predict_errors", severity, `${percent(failed, all)} of requests fail in predict()${most}`, {
-      evidence: [
-        `${count(failed, "request")} of ${all} failed in the last ${duration(seconds)}`,
-        ...exceptions
-          .slice(0, 3)
-          .map((one) => `${one.count} times at the end of the log: ${short(one.text)}`),
-      ],
-      cure: "correct what the traceback in the log shows and deploy again, or go back to an earlier version",
-      command: `quern logs ${name}`,
-    }),
-  ];
+  const cure =
+    "correct what the traceback in the log shows and deploy again, or go back to an earlier version";
+  const title = `${percent(failed, all)} of requests fail in predict()${most}`;
+  return [found("predict_errors", severity, title, { evidence, cure, command })];
+}
+
+/**
+ * Whether so many requests have succeeded since the last error that it is no chance: if requests failed as often as
+ * before, so many without a failure would come once in twenty times.
+ */
+export function areOver(
+  failed: number,
+  all: number,
+  { agoS, requestsSince }: { agoS: number; requestsSince: number },
+): boolean {
+  const before = Math.max(failed, all - requestsSince);
+  return agoS >= OVER_LEAST_S && requestsSince >= OVER_LEAST && requestsSince * failed >= 3 * before;
 }

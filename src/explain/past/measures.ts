@@ -23,11 +23,14 @@ export interface Measure {
   leastRise: number;
 }
 
+/** Requests that take so many seconds longer are slower. */
+const SLOWER_S = 0.03;
+
 /** In the order in which they are reported: refusals are often errors, and waits make requests slow. */
 export const MEASURES: readonly Measure[] = [
   { name: "errors", of: (step) => share(step.errors, step), leastRise: 0.02 },
-  { name: "latency", of: ({ durations }) => percentileOf(durations, 0.95), leastRise: 0.03 },
-  { name: "wait", of: ({ waits }) => percentileOf(waits, 0.95), leastRise: 0.03 },
+  { name: "latency", of: ({ durations }) => percentileOf(durations, 0.95), leastRise: SLOWER_S },
+  { name: "wait", of: ({ waits }) => percentileOf(waits, 0.95), leastRise: SLOWER_S },
   { name: "rejected", of: (step) => share(rejectedIn(step), step), leastRise: 0.02 },
 ];
 
@@ -48,6 +51,11 @@ export function normalOf(
   const median = quantile(values, 0.5);
   const spread = times * quantile(values, part);
   return { median, bound: Math.max(TIMES * median, spread, median + leastRise) };
+}
+
+/** Whether a latency is so much above another that it differs, if that one is the normal one. */
+export function rises(before: number, now: number): boolean {
+  return now > Math.max(TIMES * before, before + SLOWER_S);
 }
 
 /** The same of steps among which there is no trouble. */

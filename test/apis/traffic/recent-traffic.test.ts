@@ -44,6 +44,34 @@ describe("recent traffic", () => {
     expect(iris(traffic, START + 2_000)!.recent.at(-1)).toBe(7);
   });
 
+  it("begins with the minutes that are stored", () => {
+    const traffic = new RecentTraffic(START);
+    const stored = (requests: number, agoMs: number) => ({
+      ...{ api: "iris", requests, errors: 0, agoMs },
+      buckets: totals(requests).duration.buckets,
+    });
+    traffic.knowBefore(new Map([["a", [["iris", totals(1_000)]]]]), START + 30_000);
+    traffic.restore([stored(40, 120_000), stored(7, 10_000)], START + 30_000);
+    traffic.take(report("a", totals(1_003)), START + 31_000);
+    const seen = iris(traffic, START + 32_000)!;
+    expect(seen.recent.slice(-4)).toEqual([0, 40, 0, 10]);
+    // Nobody knows in which seconds of their minutes those before came.
+    expect(seen.requests_per_s).toBe(0.0938);
+    expect(traffic.durations(START + 32_000).get("iris")).toHaveLength(2);
+  });
+
+  it("knows when a request failed last, and how many have succeeded since", () => {
+    const traffic = new RecentTraffic(START);
+    traffic.take(report("a", totals(10)), START);
+    expect(traffic.lastErrors("iris")).toBeUndefined();
+    traffic.take(report("a", totals(12, 1)), START + 1_000);
+    traffic.take(report("a", totals(19, 1)), START + 2_000);
+    traffic.take(report("b", totals(4)), START + 3_000);
+    expect(traffic.lastErrors("iris")).toEqual({ atMs: START + 1_000, requestsSince: 11 });
+    traffic.take(report("b", totals(4, 1)), START + 4_000);
+    expect(traffic.lastErrors("iris")).toEqual({ atMs: START + 4_000, requestsSince: 0 });
+  });
+
   it("counts an API that was deleted and deployed again from its start", () => {
     const traffic = new RecentTraffic(START);
     traffic.take(report("a", totals(100)), START);

@@ -6,7 +6,16 @@ import { JobRates } from "../../../src/control/overview/job-rates.ts";
 
 const NOW = Date.parse("2026-11-28T12:00:00Z");
 const NONE: Troubles = {
-  ...{ nowMs: NOW, server: [], apis: [], newest: new Map(), waiting: [], ended: [], queues: [] },
+  ...{
+    nowMs: NOW,
+    server: [],
+    apis: [],
+    newest: new Map(),
+    slow: new Map(),
+    waiting: [],
+    ended: [],
+    queues: [],
+  },
 };
 const state = (status: ApiState["status"], last_updated = "2026-11-28T11:00:00Z") =>
   ({ name: "iris", status, last_updated }) as ApiState;
@@ -42,11 +51,29 @@ describe("attention", () => {
   it.each([
     [100, 100, ["api error: most requests fail with a 5xx status; `quern explain iris` says why"]],
     [100, 10, ["api warning: some requests fail with a 5xx status; `quern explain iris` says why"]],
+    [100, 5, ["api warning: some requests fail with a 5xx status; `quern explain iris` says why"]],
     [1000, 10, []],
     [4, 4, []],
   ])("is paid to an API of whose %i newest requests %i failed: %j", (requests, errors, wanted) => {
     const api = { state: state("live"), health: {}, pausedTime: undefined };
     expect(title({ apis: [api], newest: new Map([["iris", { requests, errors }]]) })).toEqual(wanted);
+  });
+
+  it("is paid to an API that an explanation calls slow, and not twice to one that has been failing", () => {
+    const apis = [{ state: state("live"), health: {}, pausedTime: undefined }];
+    const about = (what: string, failed = 0) =>
+      title({
+        apis,
+        newest: failed === 0 ? new Map() : new Map([["iris", { requests: 100, errors: failed }]]),
+        slow: new Map([["iris", what]]),
+      });
+    const slow = "Requests have been slow since 2026-11-28T11:40Z";
+    const says = "`quern explain iris` says why";
+    expect(about(slow)).toEqual([`api warning: ${slow}; ${says}`]);
+    const failing = "Requests have been failing since 2026-11-28T11:40Z";
+    expect(about(failing)).toEqual([`api warning: ${failing}; ${says}`]);
+    expect(about(failing, 9)).toEqual([`api warning: some requests fail with a 5xx status; ${says}`]);
+    expect(about(slow, 9)).toHaveLength(2);
   });
 
   it("is not paid to a rollout of less than ten minutes", () => {

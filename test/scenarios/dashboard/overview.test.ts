@@ -133,6 +133,23 @@ describe("the overview", () => {
     await eventually("all is well", () => follower.shown!.server.status === "ok");
   });
 
+  it("names an API whose requests are slow, as an explanation of it does", async () => {
+    const follower = follow();
+    const slow = { do: "sleep", seconds: 1.1 };
+    for (let i = 0; i < 3; i++)
+      await Promise.all([slow, slow].map((payload) => server.post("/echo", payload)));
+    const titles = () => follower.shown?.attention.map(({ name, title }) => `${name}: ${title}`) ?? [];
+    await eventually(
+      "it is named",
+      () => titles().some((title) => /^echo: .*slow/.test(title)),
+      30_000,
+      () => titles().join("\n"),
+    );
+    expect(titles().join("\n")).toMatch(
+      /^echo: predict\(\) itself is slow: .*; `quern explain echo` says why$/m,
+    );
+  });
+
   it("ends within two seconds of the revocation of its key", async () => {
     const created = server.cli(["keys", "create", "--scope", "view", "-o", "json"]);
     const { id, key } = JSON.parse(created.out) as { id: string; key: string };
@@ -146,11 +163,22 @@ describe("the overview", () => {
     expect(follower.error).toMatchObject({ code: "unauthorized" });
   });
 
-  it("is there again after the controller is killed, with the requests that came meanwhile", async () => {
+  it("is there again after the controller is killed, with the requests before and meanwhile", async () => {
     const sum = async () => api(await read(), "echo")!.recent.reduce((all, count) => all + count, 0);
+    const before = await sum();
     process.kill(server.child("controller"), "SIGKILL");
     for (let i = 0; i < 4; i++) await server.post("/echo", { id: i });
-    await eventually("they are counted", async () => (await sum().catch(() => 0)) === 4, 30_000);
+    let after = 0;
+    await eventually(
+      "they are counted",
+      async () => {
+        after = await sum().catch(() => 0);
+        return after === before + 4;
+      },
+      30_000,
+      () => `${after} after ${before}`,
+    );
+    expect(before).toBeGreaterThan(0);
     const follower = follow();
     await eventually("it is followed", () => follower.shown !== undefined);
     await eventually("the replica is adopted", () => api(follower.shown, "echo")?.ready_replicas === 1);

@@ -40,6 +40,7 @@ beforeAll(async () => {
       api("near", "  compute: {mem: 400Mi}\n", ", config: {fill: 365}"),
       api("keyed", "  networking: {auth: key}\n"),
       api("open"),
+      api("mended"),
       "- name: split\n  kind: TrafficSplitter\n  apis: [{name: open, weight: 60}, {name: failing, weight: 40}]\n",
     ].join(""),
     "p.py": PREDICTOR,
@@ -101,6 +102,17 @@ describe("the explanation of an API", () => {
   it("says so of the APIs behind a splitter, with their shares", async () => {
     const finding = await findingOf(server, "predict_errors", "split");
     expect(finding.title).toMatch(/^failing \(40 %\): 75 % of requests fail/);
+  });
+
+  it("says until when requests failed once many have succeeded since", async () => {
+    await many("mended", 5, { bad: "size" });
+    await findingOf(server, "predict_errors", "mended", undefined, ({ severity }) => severity !== "info");
+    for (let round = 0; round < 4; round++) await many("mended", 10, {});
+    const isOver = ({ severity }: Finding) => severity === "info";
+    const finding = await findingOf(server, "predict_errors", "mended", undefined, isOver);
+    expect(finding.title).toMatch(
+      /^\d+ % of requests failed in predict\(\) until .*Z, none of \d+ requests since$/,
+    );
   });
 
   it("says that the queue was full", async () => {

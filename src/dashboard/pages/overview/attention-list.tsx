@@ -4,7 +4,7 @@ import { Section } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
-import { Words } from "../../parts/words.tsx";
+import { Said } from "../../parts/words.tsx";
 import type { Attention } from "../../shapes.ts";
 
 export function AttentionList({
@@ -14,7 +14,7 @@ export function AttentionList({
   attention: readonly Attention[];
   reasons: readonly string[];
 }) {
-  const rows = rowsOf(attention, reasons);
+  const rows = needing(attention, reasons);
   if (rows.length === 0) return <p class="note good">Nothing needs attention.</p>;
   return (
     <Section title="Needs attention">
@@ -26,7 +26,7 @@ export function AttentionList({
               <Target of={row} />
             </Status>
             <span class="what">
-              <Words text={row.title} />
+              <Said text={row.title} />
             </span>
             {row.time && <Time at={row.time} isAgo />}
           </li>
@@ -37,7 +37,7 @@ export function AttentionList({
 }
 
 /** The errors first. What an API's own row says is not said of the server again. */
-function rowsOf(attention: readonly Attention[], reasons: readonly string[]): Attention[] {
+export function needing(attention: readonly Attention[], reasons: readonly string[]): Attention[] {
   const isAboutServer = attention.some(({ kind }) => kind === "server");
   const all = isAboutServer ? attention : [...reasons.map(ofServer), ...attention];
   const ofApis = new Set(all.filter(({ kind }) => kind === "api").map(({ title }) => title));

@@ -1,7 +1,7 @@
 /** The first page: what needs attention, what runs, and what the machine has left. */
 
 import { Share } from "../../charts/progress.tsx";
-import { bytes, short } from "../../format/numbers.ts";
+import { bytes, counted, short } from "../../format/numbers.ts";
 import { overview } from "../../live/live.ts";
 import { PageHead, Section } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
@@ -9,22 +9,25 @@ import { Empty, Loading } from "../../parts/notes.tsx";
 import { Status } from "../../parts/status.tsx";
 import type { ComputePart, Overview } from "../../shapes.ts";
 import { ApiTable } from "./api-table.tsx";
-import { AttentionList } from "./attention-list.tsx";
+import { AttentionList, needing } from "./attention-list.tsx";
 import { RunningJobs } from "./running-jobs.tsx";
 
 export function OverviewPage() {
   const now = overview.value;
   return (
     <>
-      <PageHead title="Overview" actions={now && <ServerStatus status={now.server.status} />} />
+      <PageHead title="Overview" actions={now && <HowItIs now={now} />} />
       {now === undefined ? <Loading lines={8} /> : <Known now={now} />}
     </>
   );
 }
 
-/** Of the server alone: jobs and queues that need attention do not make it degraded. */
-function ServerStatus({ status }: Pick<Overview["server"], "status">) {
-  return <Status of={status}>server {status}</Status>;
+/** In one word what the list below says. Jobs and queues that need attention do not make the server degraded. */
+function HowItIs({ now: { server, attention } }: { now: Overview }) {
+  const rows = needing(attention, server.reasons);
+  if (server.status !== "ok") return <Status of={server.status}>server {server.status}</Status>;
+  if (rows.length === 0) return <Status of="ok">all well</Status>;
+  return <Status of={rows[0]!.severity}>{counted(rows.length, "needs attention", "need attention")}</Status>;
 }
 
 function Known({ now }: { now: Overview }) {

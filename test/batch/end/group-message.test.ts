@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonMessage } from "../../../src/batch/end/common-message.ts";
+import { commonMessage } from "../../../src/batch/end/group-message.ts";
 
 describe("what the messages of a group have in common", () => {
   it.each([
