@@ -11,6 +11,7 @@ import { ALL_IDLE, STOPS_SOON, SupervisedChild, type SupervisedChildOptions } fr
 export class Gateways {
   readonly children: readonly SupervisedChild[];
   private readonly dealer: ConnectionDealer | undefined;
+  private readonly handles: ListeningSockets["handles"];
   private stopsSoon = false;
   /** What they were told last about the database. */
   private standing: StandbyMessage | undefined;
@@ -21,6 +22,7 @@ export class Gateways {
     { handles }: ListeningSockets,
     options: Omit<SupervisedChildOptions, "role" | "name" | "sockets" | "onIdle">,
   ) {
+    this.handles = handles;
     if (count > 1)
       this.dealer = new ConnectionDealer(handles, { gateways: () => this.taking(), count, last: INSIDE });
     const child = {
@@ -63,13 +65,22 @@ export class Gateways {
 
   /** Stops all. The listener for user code stays open until `closeLast`. */
   async stop(): Promise<void> {
-    await this.dealer?.close();
+    if (this.dealer === undefined) this.giveUpSockets();
+    else await this.dealer.close();
     this.isLeaving = true;
     const stopOne = async (gateway: SupervisedChild) => {
       await gateway.stop();
       this.onIdle(gateway);
     };
     await Promise.all(this.children.map(stopOne));
+  }
+
+  /**
+   * A single gateway has its own copies, and closes them. As long as the kernel has another copy, it accepts connections
+   * that nobody will take: clients would send their requests, and wait for the end of this process.
+   */
+  private giveUpSockets(): void {
+    for (const [listener, handle] of this.handles.entries()) if (listener !== INSIDE) handle.close();
   }
 
   closeLast(): void {

@@ -30,6 +30,30 @@ describe("a server with a drain delay", () => {
     expect(await ended).toBe(0);
   });
 
+  it("refuses new connections while it finishes requests, instead of letting them wait for its end", async () => {
+    await server.start();
+    server.deploy(
+      project(
+        "import time\nclass PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload):\n        time.sleep(6)\n        return payload\n",
+      ),
+    );
+    const ended = end();
+    const inFlight = server.post("/echo", { a: 1 }, { connection: "close" });
+    await eventually("the request is in flight", async () => (await server.inFlight("echo")) === 1);
+    server.parent!.kill("SIGTERM");
+    const isRefused = async () => {
+      const cause = await server
+        .fetch("/-/livez", { headers: { connection: "close" }, signal: AbortSignal.timeout(500) })
+        .then(() => undefined)
+        .catch((error: { cause?: { code?: string } }) => error.cause?.code);
+      return cause === "ECONNREFUSED";
+    };
+    await eventually("new connections are refused", isRefused, 3_500);
+    expect(server.parent!.exitCode).toBe(null);
+    expect((await inFlight).status).toBe(200);
+    expect(await ended).toBe(0);
+  });
+
   it("drains once it is over", async () => {
     await server.start({}, ["--drain-delay", "1"]);
     const ended = end();
