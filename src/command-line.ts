@@ -130,6 +130,7 @@ function contextOf(options: GlobalOptions): CliContext {
     checkState: async () => (await import("./state-check.ts")).checkState(dataDir, database(), state()),
     openCluster: async (asked) => (await import("./cluster-check.ts")).openCluster(asked),
     savedBackups: () => import("./saved-backups.ts"),
+    hasAnyKey: async (dataDir) => (await import("./offline-keys.ts")).hasAnyKey(dataDir, database()),
     createKeyOffline: async (...args) =>
       (await import("./offline-keys.ts")).createKeyOffline(...args, database(), state() !== undefined),
   };

@@ -26,13 +26,19 @@ export async function createKey(
     api?: string;
     name?: string;
     dataDir?: string;
+    ifNone?: boolean;
     rate?: string;
     expiresIn?: string;
   },
 ): Promise<number> {
-  const { scope, dataDir, expiresIn: expires_in, ...rest } = options;
+  const { scope, dataDir, ifNone = false, expiresIn: expires_in, ...rest } = options;
   if (!KEY_SCOPES.includes(scope as KeyScope))
     throw new CliError(`--scope must be one of ${KEY_SCOPES.join(", ")} (got "${scope}")`, EXIT.usage);
+  if (ifNone && dataDir === undefined) throw new CliError("--if-none needs --data-dir", EXIT.usage);
+  if (ifNone && (await context.hasAnyKey(dataDir!))) {
+    context.err("there is a key already\n");
+    return EXIT.success;
+  }
   const asked = { scope, expires_in, ...rest };
   return show(
     context,

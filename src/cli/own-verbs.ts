@@ -77,13 +77,24 @@ function addExportVerbs(program: Command, run: RunVerb, version: string): void {
     );
   verb
     .command("kubernetes")
-    .description("print YAML for `kubectl apply -f -` that runs the server as one pod")
+    .description("print YAML for `kubectl apply -f -` that runs the server, with --replicas 2 also a standby")
     .option("--namespace <name>", "an existing namespace", "default")
     .option("--image <name>", "image made from deploy/Dockerfile", `quern:${version}`)
-    .option("--storage <size>", "size of the volume for the data directory", "10Gi")
+    .option(
+      "--storage <size>",
+      "size of the data directory: of its volume or, with --state, on the node",
+      "10Gi",
+    )
     .option("--cpus <number>", "CPUs that replicas and workers may reserve together", "2")
     .option("--memory <size>", "memory that replicas and workers may reserve together", "4Gi")
     .option("--database-secret <name>", "Secret whose key `url` is the URL of a PostgreSQL database")
+    .option("--state <url>", "keep the files in this prefix of an object store, without a volume")
+    .option("--state-secret <name>", "Secret whose keys are variables with the credentials of that store")
+    .option(
+      "--replicas <number>",
+      "servers, of which one is active; more than 1 need PostgreSQL and --state",
+      "1",
+    )
     .option("--engine <engine>", "kubernetes: real-time APIs run in pods of their own", "local")
     .option(
       "--worker-image <name>",
@@ -157,6 +168,7 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
     .option("--api <name>", "for this API only")
     .option("--name <text>", "who or what gets the key, for lists and the audit")
     .option("--data-dir <dir>", "create the key in this data directory, without a running server")
+    .option("--if-none", "with --data-dir: create none if there is any key already")
     .option("--rate <rate>", "limit of requests, such as 100/s, 5000/m or 20000/h")
     .option("--expires-in <duration>", "how long the key is valid, such as 720h")
     .action((options) => run(async (context) => (await keys()).createKey(context, options)));

@@ -13,10 +13,12 @@ import {
 } from "../apis/records/api-rows.ts";
 import { initOf, lifetimeOf } from "../apis/replicas/start-worker.ts";
 import { wallMs } from "../base/clock.ts";
+import { processLog } from "../base/log.ts";
 import { PodJobs } from "../batch/pods/pod-jobs.ts";
 import { jobById } from "../batch/records/job-rows.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
+import { ActivePod } from "../kubernetes/active-pod.ts";
 import { ApiClient } from "../kubernetes/api-client.ts";
 import type { ClusterAccess } from "../kubernetes/cluster-access.ts";
 import { podAccess } from "../kubernetes/cluster-access.ts";
@@ -41,9 +43,9 @@ export interface Cluster {
   settings: PodSettings;
 }
 
-export function openCluster({ options, instanceId }: Infrastructure): Cluster {
+export function openCluster({ options, instanceId, confirmOwner }: Infrastructure): Cluster {
   const access = accessOf(options);
-  const client = new ApiClient(access);
+  const client = new ApiClient(access, confirmOwner);
   const namespace = options.podNamespace ?? access.namespace;
   const url = options.podUrl ?? `https://${SERVICE}.${namespace}.svc:${options.podListen.port}`;
   const authority = new WorkerAuthority({ client, namespace, instanceId });
@@ -98,11 +100,19 @@ export function buildPodReplicas(infrastructure: Infrastructure, cluster: Cluste
   });
 }
 
-function accessOf({ serverEnv }: ControllerOptions): ClusterAccess {
+/** The label of this server's pod; undefined if it is no pod of several (`quern export kubernetes --state`). */
+export function openActivePod(options: ControllerOptions): ActivePod | undefined {
+  if (options.podName === undefined) return undefined;
+  const access = accessOf(options, "--pod-name");
+  const { namespace } = access;
+  return new ActivePod({ client: new ApiClient(access), namespace, pod: options.podName, log: processLog() });
+}
+
+function accessOf({ serverEnv }: ControllerOptions, option = "--engine kubernetes"): ClusterAccess {
   try {
     return findAccess(kubeconfigFile(), serverEnv);
   } catch (error) {
-    throw new CannotStart("option_unusable", `--engine kubernetes: ${(error as Error).message}`, error);
+    throw new CannotStart("option_unusable", `${option}: ${(error as Error).message}`, error);
   }
 }
 

@@ -7,11 +7,13 @@ import { Apis } from "../apis/apis.ts";
 import { InstallationWatch } from "../apis/installation-watch.ts";
 import { removeCutOffUploads } from "../apis/projects/project-store.ts";
 import { ProjectSweep } from "../apis/projects/project-sweep.ts";
+import type { RoutePublisher } from "../apis/publish-routes.ts";
 import { Autoscaling } from "../apis/replicas/autoscaling.ts";
 import { sweepEnvironments } from "../apis/replicas/environment-sweep.ts";
 import { Reports } from "../apis/reports.ts";
 import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
 import { removeLeftBackups } from "../backup/take-backup.ts";
+import { inBackground } from "../base/boundary.ts";
 import { bootId } from "../base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
 import { askToForget } from "../batch/end/forget-job.ts";
@@ -21,6 +23,7 @@ import { controllerSocket, internalSocket, notesDirectory } from "../contracts/d
 import { ControlServer } from "../control/control-server.ts";
 import { TrafficSamples } from "../control/explain/traffic-samples.ts";
 import { deleteWorker, type WorkerRecord } from "../database/worker-rows.ts";
+import type { ActivePod } from "../kubernetes/active-pod.ts";
 import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
@@ -34,7 +37,7 @@ import {
   buildSessions,
 } from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
-import { buildPodJobs, buildPodReplicas, openCluster } from "./build-pods.ts";
+import { buildPodJobs, buildPodReplicas, openActivePod, openCluster } from "./build-pods.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { buildSeries } from "./build-series.ts";
 import { buildStateServices } from "./build-state.ts";
@@ -58,17 +61,26 @@ export async function startController(options: ControllerOptions): Promise<Contr
     throw new CannotStart("option_unusable", error.message, error);
   });
   assertStateApart(options, roots);
-  const infrastructure = await openInfrastructure(options);
+  const activePod = openActivePod(options);
+  const infrastructure = await openInfrastructure({
+    ...options,
+    onStandby: (active) => {
+      activePod?.leave();
+      options.onStandby(active);
+    },
+  });
   const { db, engine } = infrastructure.workerDeps;
   await removeCutOffUploads(dataDir);
   await removeLeftBackups(dataDir);
   const left = await endFormerWorkers(db, engine, notesDirectory(dataDir), bootId());
   if (options.engine === "kubernetes") await endReplicas(infrastructure, left.replicas);
-  const { services, replicas } = buildServices(infrastructure, left, roots);
+  const { services, replicas, routes } = buildServices(infrastructure, left, roots);
   await startInOrder(services);
+  if (activePod !== undefined) inBackground(takeRequests(activePod, infrastructure, routes));
   return {
     stop: (forGood) => {
       infrastructure.leaving.abort();
+      activePod?.stop();
       if (forGood) setTimeout(() => engine.killAll(), KILL_ALL_MS).unref();
       return stopController(services, forGood ? replicas : undefined, infrastructure.close);
     },
@@ -152,7 +164,17 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     control,
     new RuntimeWatch({ log: infrastructure.log, servers: [internal, control], replicas, apis }),
   ];
-  return { services, replicas };
+  return { services, replicas, routes };
+}
+
+/** Requests come to this server's pod once its gateways know the routes. */
+async function takeRequests(
+  pod: ActivePod,
+  { options, confirmOwner }: Infrastructure,
+  routes: RoutePublisher,
+) {
+  await routes.waitUntilApplied(options.gateways).catch(() => {});
+  pod.take(confirmOwner);
 }
 
 /** Those that a former controller of this server started as processes: pods take their place. */

@@ -164,7 +164,8 @@ export class Router {
     if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
     if (path === "/-/readyz") {
       const why = this.notReady;
-      return sendText(response, why === undefined ? 200 : 503, `${why ?? "ok"}\n`, requestId);
+      const isReady = why === undefined || (why === "standby" && isStandbyFine(request.url!));
+      return sendText(response, isReady ? 200 : 503, `${why ?? "ok"}\n`, requestId);
     }
     if (typeof this.standing === "object" && !isProof) return refuseVisit(visit, standsBy(this.standing));
     if (isProof) answerProof(request, response, requestId, routes.adminTokenSha256);
@@ -190,6 +191,11 @@ export class Router {
   private isForeign({ request, entrance }: Visit): boolean {
     return isForeign(request, entrance.rules, this.deps.clients);
   }
+}
+
+/** `/-/readyz?standby=ok`, for those that count servers, and do not send requests. */
+function isStandbyFine(url: string): boolean {
+  return new URLSearchParams(url.slice(pathEnd(url))).get("standby") === "ok";
 }
 
 /** Whether a browser asks for a page to show. */

@@ -35,9 +35,15 @@ interface Asked extends RequestLimits {
 export class ApiClient {
   private readonly access: ClusterAccess;
   private readonly agent: Agent;
+  private readonly confirmOwner: () => Promise<void>;
 
-  constructor(access: ClusterAccess) {
+  /**
+   * `confirmOwner` is waited for before each change: it rejects if this server has lost its database to another one,
+   * which changes the same objects (docs/decisions/0038-servers-of-a-cluster.md).
+   */
+  constructor(access: ClusterAccess, confirmOwner: () => Promise<void> = async () => {}) {
     this.access = access;
+    this.confirmOwner = confirmOwner;
     const { ca, serverName } = access;
     const options = {
       keepAlive: true,
@@ -73,6 +79,12 @@ export class ApiClient {
     };
     const contentType = "application/apply-patch+yaml";
     return this.json<T>({ method: "PATCH", path, query, body: object, contentType });
+  }
+
+  /** Changes some fields of an object, and removes those that are null (JSON merge patch). */
+  merge<T>(path: string, change: object): Promise<T> {
+    const contentType = "application/merge-patch+json";
+    return this.json<T>({ method: "PATCH", path, body: change, contentType });
   }
 
   /**
@@ -125,6 +137,7 @@ export class ApiClient {
   }
 
   private async open(asked: Asked): Promise<IncomingMessage> {
+    if (asked.method !== "GET") await this.confirmOwner();
     const response = await this.send(asked, await this.access.credentials(false));
     if (response.statusCode !== 401) return successOf(response);
     response.resume();

@@ -26,6 +26,14 @@ export const CLUSTER_SETTINGS = {
     help: "namespace of workers' pods; the default is the server's own, or that of the kubeconfig",
     parse: optional(asGiven),
   },
+  podName: {
+    env: "QUERN_POD_NAME",
+    option: "--pod-name <name>",
+    default: "",
+    unit: "name",
+    help: "name of the server's own pod: it gets the label quern.dev/active while this server is the active one of several, as `quern export kubernetes --state` needs it",
+    parse: optional(asGiven),
+  },
   podListen: {
     env: "QUERN_POD_LISTEN",
     option: "--pod-listen <host:port>",

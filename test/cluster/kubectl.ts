@@ -1,6 +1,7 @@
 /** Commands of the person who runs the cluster. They work in its control plane's network namespace only. */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 /** The directory of the cluster (scripts/cluster.mjs). */
 export const RUN = process.env.QUERN_TEST_CLUSTER!;
@@ -15,6 +16,12 @@ export function kubectl(args: readonly string[], input?: string | object): strin
     input: typeof input === "object" ? JSON.stringify(input) : input,
     stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
   }).trim();
+}
+
+/** Runs kubectl while this process does other things, such as load. */
+export async function kubectlBeside(args: readonly string[]): Promise<string> {
+  const all = ["--kubeconfig", join(RUN, "admin.kubeconfig"), ...args];
+  return (await promisify(execFile)("kubectl", all)).stdout.trim();
 }
 
 export function apply(object: string | object): void {

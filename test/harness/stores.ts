@@ -111,7 +111,8 @@ export interface TestS3 extends TestStore {
   unfinished(): Promise<string[]>;
 }
 
-export async function startS3(): Promise<TestS3> {
+/** `address`: of this machine, at which others reach it too, without the proxy. */
+export async function startS3(address?: string): Promise<TestS3> {
   const directory = newDirectory();
   mkdirSync(join(directory, "bucket"));
   const port = await freePort();
@@ -121,7 +122,7 @@ export async function startS3(): Promise<TestS3> {
     "--secret",
     "quern-secret",
     "--port",
-    `127.0.0.1:${port}`,
+    `${address === undefined ? "127.0.0.1" : "0.0.0.0"}:${port}`,
     "--quiet",
   ];
   const server = new ServerProcess(
@@ -131,7 +132,7 @@ export async function startS3(): Promise<TestS3> {
   await server.run();
   const proxy = await FaultyProxy.open(port);
   const env = {
-    AWS_ENDPOINT_URL_S3: proxy.url,
+    AWS_ENDPOINT_URL_S3: address === undefined ? proxy.url : `http://${address}:${port}`,
     AWS_ACCESS_KEY_ID: "quern-test",
     AWS_SECRET_ACCESS_KEY: "quern-secret",
     AWS_EC2_METADATA_DISABLED: "true",

@@ -1,7 +1,8 @@
 /** `quern export kubernetes`: prints YAML for `kubectl apply -f -`. */
 import { stringify } from "yaml";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
-import { manifest, type PodChoice } from "./manifest.ts";
+import { manifest } from "./manifest.ts";
+import type { PodChoice } from "./server-pod.ts";
 
 export interface KubernetesOptions {
   namespace: string;
@@ -9,7 +10,10 @@ export interface KubernetesOptions {
   storage: string;
   cpus: string;
   memory: string;
+  replicas?: string;
   databaseSecret?: string;
+  state?: string;
+  stateSecret?: string;
   engine?: string;
   workerImage?: string;
 }
@@ -17,6 +21,8 @@ export interface KubernetesOptions {
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Names of Secrets are DNS subdomains. */
 const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const REPLICAS_MAX = 9;
+const STATE = /^(s3|gs|az):\/\/[^\s]+$/;
 const QUANTITY = /^([1-9]\d{0,8})(Mi|Gi|Ti)$/;
 const MEBIBYTES: Readonly<Record<string, number>> = { Mi: 1, Gi: 1024, Ti: 1024 * 1024 };
 
@@ -28,7 +34,7 @@ export async function exportKubernetes({ out }: CliContext, options: KubernetesO
 
 /** Throws a CliError that says which option is wrong, and what it may be. */
 export function podChoice(options: KubernetesOptions): PodChoice {
-  const { namespace, image, storage, databaseSecret } = options;
+  const { namespace, image, storage, databaseSecret, state, stateSecret } = options;
   if (!LABEL.test(namespace)) throw wrong("--namespace", namespace, "lower-case letters, digits and -");
   if (!/^[^\s]+$/.test(image)) throw wrong("--image", image, "a name such as registry.example/quern:1");
   mebibytes("--storage", storage);
@@ -38,6 +44,7 @@ export function podChoice(options: KubernetesOptions): PodChoice {
     throw new CliError("--engine kubernetes needs --database-secret: SQLite stays on one volume", EXIT.usage);
   if (databaseSecret !== undefined && !SUBDOMAIN.test(databaseSecret))
     throw wrong("--database-secret", databaseSecret, "the name of a Secret");
+  checkState(options);
   const cpus = Number(options.cpus);
   if (!(cpus >= 0.1 && cpus <= 1024)) throw wrong("--cpus", options.cpus, "a number from 0.1 to 1024");
   return {
@@ -47,8 +54,37 @@ export function podChoice(options: KubernetesOptions): PodChoice {
     cpus,
     memoryMi: mebibytes("--memory", options.memory),
     databaseSecret,
+    state,
+    stateSecret,
+    replicas: replicasOf(options),
     workerImage: engine === "kubernetes" ? workerImage : undefined,
   };
+}
+
+function checkState({ state, stateSecret, databaseSecret }: KubernetesOptions): void {
+  if (state !== undefined && !STATE.test(state))
+    throw wrong("--state", state, "a prefix of an object store such as s3://my-bucket/quern");
+  if (state !== undefined && databaseSecret === undefined)
+    throw new CliError(
+      "--state needs --database-secret: SQLite keeps its database on one volume; name a Secret with the URL of a PostgreSQL database",
+      EXIT.usage,
+    );
+  if (stateSecret === undefined) return;
+  if (!SUBDOMAIN.test(stateSecret)) throw wrong("--state-secret", stateSecret, "the name of a Secret");
+  if (state === undefined) throw new CliError("--state-secret needs --state", EXIT.usage);
+}
+
+/** More than one server needs what all of them can reach. */
+function replicasOf({ replicas = "1", state, databaseSecret }: KubernetesOptions): number {
+  const count = Number(replicas);
+  if (!(Number.isInteger(count) && count >= 1 && count <= REPLICAS_MAX))
+    throw wrong("--replicas", replicas, `a number from 1 to ${REPLICAS_MAX}`);
+  if (count > 1 && (state === undefined || databaseSecret === undefined))
+    throw new CliError(
+      `--replicas ${count} needs --database-secret and --state: a standby takes over only what is not on the other server's volume; name a Secret with the URL of a PostgreSQL database, and a prefix such as s3://my-bucket/quern`,
+      EXIT.usage,
+    );
+  return count;
 }
 
 function mebibytes(option: string, text: string): number {

@@ -1,39 +1,17 @@
 /**
- * The objects that run Quern as one pod of Kubernetes: all in one namespace. None of them has any right, unless real-time
- * APIs run in pods of their own (server-role.ts).
+ * The objects that run Quern in Kubernetes: all in one namespace. One pod with a volume; or, with `--state`, pods without
+ * one, of which one is active (docs/decisions/0038-servers-of-a-cluster.md). One pod has no right in the cluster, unless
+ * workers run in pods of their own (server-role.ts).
  */
+import { hasRights, type PodChoice, podSpec, portsOf, SERVER } from "./server-pod.ts";
 import { bindingOf, roleOf } from "./server-role.ts";
 
-export interface PodChoice {
-  namespace: string;
-  image: string;
-  /** Capacity of the volume that holds the data directory, as a Kubernetes quantity. */
-  storage: string;
-  /** CPUs that workers may reserve together. */
-  cpus: number;
-  /** Memory that workers may reserve together, in MiB. */
-  memoryMi: number;
-  /** Name of a Secret whose key `url` is the URL of a PostgreSQL database; undefined for SQLite. */
-  databaseSecret: string | undefined;
-  /** Image of the pods of real-time APIs; undefined if these run inside the server's pod. */
-  workerImage: string | undefined;
-}
-
-export const NAME = "quern";
-const PORT = 8420;
-const PODS_PORT = 8423;
-/** The user `node` of Node's images. */
-const USER = 1000;
-const VOLUME = "/var/lib/quern";
-/** What the gateway and the controller take besides the workers. */
-const SERVER_CPUS = 0.25;
-const SERVER_MEMORY_MI = 768;
-/** Time for the Service to learn that the pod goes, before the server stops listening. */
-const LEAVE_SECONDS = 5;
-/** Requests in flight have 30 seconds to finish, then batches have ten (docs/guides/service.md). */
-const DRAIN_SECONDS = 40;
-const SPARE_SECONDS = 15;
+export const NAME = SERVER;
+/** A node that is gone takes its servers with it after so long. */
+const LOST_SECONDS = 30;
 const LABELS = { "app.kubernetes.io/name": NAME };
+/** Of the active server's pod, which gives it to itself (src/kubernetes/active-pod.ts). */
+export const ACTIVE_LABEL = "quern.dev/active";
 /** Selects the pods of Quern. */
 export const LABEL_SELECTOR = `app.kubernetes.io/name=${NAME}`;
 
@@ -42,21 +20,37 @@ export function manifest(choice: PodChoice): readonly object[] {
   const metadata = { name: NAME, namespace: choice.namespace, labels: LABELS };
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata, automountServiceAccountToken: false },
-    ...(choice.workerImage === undefined ? [] : [roleOf(metadata), bindingOf(metadata)]),
+    ...(hasRights(choice) ? [roleOf(metadata, choice), bindingOf(metadata)] : []),
     networkPolicy(metadata, choice),
-    {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata,
-      spec: {
-        selector: LABELS,
-        ports: portsOf(choice).map(([name, port]) => ({ name, port, targetPort: name })),
-        // A pod's project is needed before the server is ready for requests.
-        ...(choice.workerImage === undefined ? {} : { publishNotReadyAddresses: true }),
-      },
-    },
-    statefulSet(metadata, choice),
+    service(metadata, choice),
+    ...(choice.replicas === 1 ? [] : [budget(metadata)]),
+    choice.state === undefined ? statefulSet(metadata, choice) : deployment(metadata, choice),
   ];
+}
+
+function service(metadata: object, choice: PodChoice) {
+  const { state, workerImage } = choice;
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata,
+    spec: {
+      selector: state === undefined ? LABELS : { ...LABELS, [ACTIVE_LABEL]: "true" },
+      ports: portsOf(choice).map(([name, port]) => ({ name, port, targetPort: name })),
+      // A pod's project is needed before the server is ready for requests.
+      ...(workerImage === undefined || state !== undefined ? {} : { publishNotReadyAddresses: true }),
+    },
+  };
+}
+
+/** Whoever empties nodes takes one server at a time, and the next one once another is there. */
+function budget(metadata: object) {
+  const spec = {
+    maxUnavailable: 1,
+    unhealthyPodEvictionPolicy: "AlwaysAllow",
+    selector: { matchLabels: LABELS },
+  };
+  return { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata, spec };
 }
 
 /** Pods of the same namespace may call the server. What predictors call stays open: models, packages, services. */
@@ -71,11 +65,6 @@ function networkPolicy(metadata: object, choice: PodChoice) {
       ingress: [{ from: [{ podSelector: {} }], ports: portsOf(choice).map(([port]) => ({ port })) }],
     },
   };
-}
-
-/** The names and numbers of the server's ports: `pods` is where workers' pods fetch their project. */
-function portsOf({ workerImage }: PodChoice): readonly [string, number][] {
-  return [["http", PORT], ...(workerImage === undefined ? [] : [["pods", PODS_PORT] as [string, number]])];
 }
 
 /** Of a StatefulSet there is never a second pod with the same volume, not even during an update. */
@@ -99,90 +88,36 @@ function statefulSet(metadata: object, choice: PodChoice) {
   };
 }
 
-function podSpec(choice: PodChoice) {
+/** An update starts a pod more, and ends an old one once the new one is there as a standby. */
+function deployment(metadata: object, choice: PodChoice) {
   return {
-    serviceAccountName: NAME,
-    automountServiceAccountToken: choice.workerImage !== undefined,
-    enableServiceLinks: false,
-    terminationGracePeriodSeconds: LEAVE_SECONDS + DRAIN_SECONDS + SPARE_SECONDS,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
-      fsGroupChangePolicy: "OnRootMismatch",
-      seccompProfile: { type: "RuntimeDefault" },
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata,
+    spec: {
+      replicas: choice.replicas,
+      revisionHistoryLimit: 2,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+      selector: { matchLabels: LABELS },
+      template: { metadata: { labels: LABELS }, spec: { ...podSpec(choice), ...placement() } },
     },
-    initContainers: [firstKey(choice)],
-    containers: [server(choice)],
-    volumes: [{ name: "tmp", emptyDir: {} }],
   };
 }
 
-/** The server does not listen on more than loopback before there is a key. The file holds it for whoever may exec. */
-function firstKey(choice: PodChoice) {
-  const file = `${VOLUME}/first-key`;
-  const create = `quern keys create --scope predict --data-dir ${VOLUME}/data >${file}.new && mv ${file}.new ${file}`;
+/** Servers on nodes of their own, if there are several nodes. One on a node that is lost starts elsewhere soon. */
+function placement() {
+  const lost = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
   return {
-    ...container(choice),
-    name: "first-key",
-    command: ["sh", "-c", `umask 077; test -e ${file} || { ${create}; }`],
-  };
-}
-
-function server(choice: PodChoice) {
-  return {
-    ...container(choice),
-    name: NAME,
-    // A volume on another node looks like a copy, whose jobs would pause.
-    args: ["up", "--continue-jobs"],
-    ports: portsOf(choice).map(([name, containerPort]) => ({ name, containerPort })),
-    startupProbe: { ...probe("livez"), periodSeconds: 2, failureThreshold: 300 },
-    livenessProbe: { ...probe("livez"), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
-    readinessProbe: { ...probe("readyz"), periodSeconds: 2, timeoutSeconds: 2 },
-    lifecycle: { preStop: { exec: { command: ["sleep", String(LEAVE_SECONDS)] } } },
-  };
-}
-
-/** What both containers have. */
-function container(choice: PodChoice) {
-  const memory = `${choice.memoryMi + SERVER_MEMORY_MI}Mi`;
-  return {
-    image: choice.image,
-    env: environment(choice),
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ["ALL"] },
-    },
-    resources: { requests: { cpu: String(choice.cpus + SERVER_CPUS), memory }, limits: { memory } },
-    volumeMounts: [
-      { name: "data", mountPath: VOLUME },
-      { name: "tmp", mountPath: "/tmp" },
+    topologySpreadConstraints: [
+      {
+        maxSkew: 1,
+        topologyKey: "kubernetes.io/hostname",
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector: { matchLabels: LABELS },
+      },
     ],
+    tolerations: lost.map((key) => {
+      return { key, operator: "Exists", effect: "NoExecute", tolerationSeconds: LOST_SECONDS };
+    }),
   };
-}
-
-function probe(path: string) {
-  return { httpGet: { path: `/-/${path}`, port: "http" } };
-}
-
-function environment({ cpus, memoryMi, databaseSecret, workerImage }: PodChoice): readonly object[] {
-  const variables = [
-    { name: "QUERN_LISTEN", value: `0.0.0.0:${PORT}` },
-    // Below the volume's root, which belongs to root and may hold `lost+found`.
-    { name: "QUERN_DATA_DIR", value: `${VOLUME}/data` },
-    { name: "QUERN_CPUS", value: String(cpus) },
-    { name: "QUERN_MEMORY", value: `${memoryMi}Mi` },
-    { name: "HOME", value: "/tmp" },
-    ...(workerImage === undefined
-      ? []
-      : [
-          { name: "QUERN_ENGINE", value: "kubernetes" },
-          { name: "QUERN_WORKER_IMAGE", value: workerImage },
-        ]),
-  ];
-  if (databaseSecret === undefined) return variables;
-  const secretKeyRef = { name: databaseSecret, key: "url" };
-  return [...variables, { name: "QUERN_DATABASE", valueFrom: { secretKeyRef } }];
 }

@@ -51,6 +51,8 @@ export interface CliContext {
       dataDir: string,
     ) => Promise<{ taken_time: string; apis: number; jobs: number; unfinished: number }>;
   }>;
+  /** Whether any key was created in a data directory, or its database. */
+  hasAnyKey: (dataDir: string) => Promise<boolean>;
   /** Creates a key in a data directory that no server uses. */
   createKeyOffline: (dataDir: string, asked: NewKey) => Promise<CreatedKey>;
 }

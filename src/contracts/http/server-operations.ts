@@ -108,9 +108,16 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     id: "isReady",
     method: "get",
     path: "/-/readyz",
-    about: "whether the gateway knows its routes",
+    about: "whether this server takes requests. With `?standby=ok`, 200 on a standby too",
     scope: undefined,
-    parameters: [],
+    parameters: [
+      {
+        name: "standby",
+        in: "query",
+        about: "a standby is as good as the active server for whoever asks",
+        schema: { type: "string", enum: ["ok"] },
+      },
+    ],
     answers: { "text/plain": null },
     errors: ["server_unavailable"],
   },

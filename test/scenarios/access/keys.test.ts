@@ -227,6 +227,9 @@ describe("a server on more than loopback", () => {
     const made = quern("keys", "create", "--scope", "predict", "--data-dir", dataDir);
     expect([made.status, made.stdout]).toEqual([0, expect.stringMatching(/^quern_[\w-]{32}\n$/)]);
     expect(quern("keys", "create", "--scope", "predict").stderr).toContain("--data-dir DIR");
+    const other = quern("keys", "create", "--scope", "predict", "--data-dir", dataDir, "--if-none");
+    expect([other.status, other.stdout, other.stderr]).toEqual([0, "", "there is a key already\n"]);
+    expect(quern("keys", "create", "--scope", "predict", "--if-none").stderr).toContain("needs --data-dir");
     rmSync(outside.dataDir, { recursive: true, force: true });
     Object.assign(outside, { dataDir });
     await outside.start({}, ["--listen", "0.0.0.0:0", "--public-url", "https://models.example.com/prod/"]);

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { podChoice } from "../../../src/cli/kubernetes/export.ts";
-import { manifest } from "../../../src/cli/kubernetes/manifest.ts";
+import { ACTIVE_LABEL as MANIFEST_LABEL, manifest } from "../../../src/cli/kubernetes/manifest.ts";
+import { ACTIVE_LABEL } from "../../../src/kubernetes/active-pod.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { root, TestServer } from "../../harness/server.ts";
 
@@ -41,6 +42,9 @@ describe("quern export kubernetes", () => {
     ["--cpus", "none"],
     ["--memory", "0Gi"],
     ["--database-secret", "a_b"],
+    ["--replicas", "0"],
+    ["--replicas", "two"],
+    ["--state", "file:///tmp/state"],
   ])("refuses %s %s", (option, value) => {
     const { code, err } = server.cli(["export", "kubernetes", option, value]);
     expect([code, err]).toEqual([2, expect.stringContaining(`${option} "${value}" is not`)]);
@@ -66,7 +70,7 @@ describe("with real-time APIs in pods of their own", () => {
     const { rules } = of("Role") as unknown as { rules: { resources: string[]; verbs: string[] }[] };
     expect(rules.flatMap(({ verbs }) => verbs)).not.toContain("*");
     expect(rules.flatMap(({ resources }) => resources)).toEqual([
-      ...["deployments", "jobs", "poddisruptionbudgets", "networkpolicies", "secrets", "pods", "pods/log"],
+      ...["deployments", "jobs", "poddisruptionbudgets", "networkpolicies", "secrets", "pods/log", "pods"],
     ]);
   });
 
@@ -80,6 +84,79 @@ describe("with real-time APIs in pods of their own", () => {
     expect(of("StatefulSet")).toMatchObject({
       spec: { template: { spec: { automountServiceAccountToken: true } } },
     });
+  });
+});
+
+describe("with a state, and a standby", () => {
+  const STATE = { databaseSecret: "postgres", state: "s3://bucket/quern", stateSecret: "store" };
+  const objects = (options: object) =>
+    manifest(podChoice({ ...OPTIONS, ...STATE, ...options })) as { kind: string; [field: string]: unknown }[];
+  const of = (kind: string, options: object = { replicas: "2" }) =>
+    objects(options).find((object) => object.kind === kind);
+
+  it("are pods of a Deployment without a volume, of which an update starts one before it ends another", () => {
+    expect(objects({ replicas: "2" }).map(({ kind }) => kind)).toEqual([
+      ...["ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"],
+      "Deployment",
+    ]);
+    const env = expect.arrayContaining([
+      { name: "QUERN_STATE", value: "s3://bucket/quern" },
+      { name: "QUERN_POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+    ]);
+    const envFrom = [{ secretRef: { name: "store" } }];
+    expect(of("Deployment")).toMatchObject({
+      spec: {
+        replicas: 2,
+        strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+        template: {
+          spec: {
+            initContainers: [
+              {
+                envFrom,
+                command: ["sh", "-c", expect.stringContaining("keys create --scope predict --if-none")],
+              },
+            ],
+            containers: [{ args: ["up"], env, envFrom }],
+            volumes: [{ name: "tmp" }, { name: "data", emptyDir: { sizeLimit: "10Gi" } }],
+            topologySpreadConstraints: [{ topologyKey: "kubernetes.io/hostname" }],
+          },
+        },
+      },
+    });
+  });
+
+  it("counts a standby as ready, and sends requests to the pod that the active server has labelled", () => {
+    const readinessProbe = { httpGet: { path: "/-/readyz?standby=ok" } };
+    expect(of("Deployment")).toMatchObject({
+      spec: { template: { spec: { containers: [{ readinessProbe }] } } },
+    });
+    expect(of("Service")).toMatchObject({
+      spec: { selector: { "app.kubernetes.io/name": "quern", [ACTIVE_LABEL]: "true" } },
+    });
+    expect(of("Service", { engine: "kubernetes", workerImage: "w:1" })).not.toHaveProperty(
+      "spec.publishNotReadyAddresses",
+    );
+    expect(MANIFEST_LABEL).toBe(ACTIVE_LABEL);
+  });
+
+  it("may only list and change pods, unless workers are pods too", () => {
+    expect(of("Role")).toMatchObject({ rules: [{ resources: ["pods"], verbs: ["list", "patch"] }] });
+    expect((of("Role") as unknown as { rules: object[] }).rules).toHaveLength(1);
+  });
+
+  it("is one server without a budget for disruptions unless more are asked for", () => {
+    expect(of("PodDisruptionBudget", {})).toBeUndefined();
+    expect(of("Deployment", {})).toMatchObject({ spec: { replicas: 1 } });
+  });
+
+  it.each([
+    [["--replicas", "2"], "--replicas 2 needs --database-secret and --state"],
+    [["--replicas", "2", "--database-secret", "postgres"], "and a prefix such as s3://"],
+    [["--state", "s3://bucket/quern"], "--state needs --database-secret"],
+    [["--state-secret", "store"], "--state-secret needs --state"],
+  ])("refuses %j, with the cure", (args, message) => {
+    const { code, err } = server.cli(["export", "kubernetes", ...args]);
+    expect([code, err]).toEqual([2, expect.stringContaining(message)]);
   });
 });
 

@@ -118,6 +118,11 @@ describe.runIf(isPostgresInstalled && isS3Installed)("two servers of one databas
     await eventually("it says so on the terminal", () => line.test(standby.stderr));
     expect(standby.stderr).toContain(place);
     expect((await standby.fetch("/-/livez")).status).toBe(200);
+    // For whoever counts servers, and sends no requests.
+    for (const [query, status] of Object.entries({ "standby=ok": 200, "standby=": 503, "standby=no": 503 })) {
+      const response = await standby.fetch(`/-/readyz?${query}`);
+      expect([query, response.status, await response.text()]).toEqual([query, status, "standby\n"]);
+    }
     for (const path of ["/live", "/jobs", "/-/version", "/-/healthz", "/-/metrics"]) {
       const response = await standby.fetch(path, { method: path === "/live" ? "POST" : "GET" });
       expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);

@@ -4,6 +4,9 @@
 export const CREDENTIALS_KEPT_MS = 60_000;
 /** The longest silence before or within a response. The API server itself ends a request after 60 s. */
 export const CLUSTER_SILENT_MAX_MS = 30_000;
+/** The pause before a label that could not be written is written again: the first, and the longest. */
+export const LABEL_PAUSE_FIRST_MS = 200;
+export const LABEL_PAUSE_MAX_MS = 5_000;
 /** Objects in one page of a list. A pod takes 5 to 10 KiB, so a page is read in some 20 ms. */
 export const CLUSTER_PAGE_OBJECTS = 200;
 /** The longest response. etcd refuses objects of more than 1.5 MiB; a page of the largest pods has some 20 MiB. */
