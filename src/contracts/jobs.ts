@@ -181,6 +181,14 @@ export const jobStatusSchema = z.strictObject({
   worker_counts: workerCountsSchema.optional(),
   start_time: z.string().optional(),
   end_time: z.string().optional(),
+  round: z
+    .int()
+    .min(2)
+    .optional()
+    .meta({ description: "the last round, of a job that was redriven or resumed" }),
+  round_time: z.string().optional().meta({
+    description: "when the last round began, of a job that was redriven or resumed",
+  }),
   queued_time: z.string().optional().meta({
     description: "since when a job in progress waits for its first worker; absent once one was ready",
   }),

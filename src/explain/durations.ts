@@ -1,6 +1,9 @@
 /** Counts and means of the durations that gateways count in buckets. Pure. */
 import { bucketsSince, type Histogram } from "../contracts/reports.ts";
 
+/** Requests that take so long are slow. */
+export const SLOW_S = 1;
+
 export function countOf({ buckets }: Histogram): number {
   return buckets.reduce((sum, count) => sum + count, 0);
 }

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { nearest, runsOf } from "../../src/explain/past/episodes.ts";
 import { explainPast, recentPast } from "../../src/explain/past/explain-past.ts";
 import type { PastChange, PastFacts } from "../../src/explain/past/past-facts.ts";
-import { minute } from "../../src/explain/past/past-times.ts";
 import { isSuspect } from "../../src/explain/past/suspect.ts";
+import { minute } from "../../src/explain/past-times.ts";
 import { past, START_S, step, steps } from "../harness/past.ts";
 
 const SLOW = { took: 2 };

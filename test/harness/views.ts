@@ -10,6 +10,8 @@ export interface JobView {
   worker_counts?: Record<string, number>;
   start_time?: string;
   end_time?: string;
+  round?: number;
+  round_time?: string;
   reason?: {
     code: string;
     message: string;

@@ -26,7 +26,9 @@ export interface Failure {
   /** If predict() did not return one value an item, these items could not be told apart. */
   item_count?: number;
   source?: ItemSource;
-  /** Attempts charged to it. */
+  /** In which it failed. */
+  round: number;
+  /** Attempts charged to it in that round. */
   receive_count: number;
   error: { type: string; message: string; traceback: string };
   /** The batch's JSON array, as its workers received it; undefined if the input can no longer be read. */
@@ -127,10 +129,11 @@ async function* failuresAfter(
 const NONE: FailedItemsRow[] = [];
 
 async function failureOfBatch(job: JobRow, row: FailedBatchRow, reader: PayloadReader): Promise<Failure> {
-  const { batch_index, attempts, letter_error } = row;
+  const { batch_index, round, attempts, letter_error } = row;
   return {
     batch_id: batchId(job.job_id, batch_index),
     batch_index,
+    round,
     receive_count: attempts,
     ...errorOf(row.error_json),
     ...(letter_error === null ? {} : { letter_error }),
@@ -140,7 +143,7 @@ async function failureOfBatch(job: JobRow, row: FailedBatchRow, reader: PayloadR
 
 async function failureOfItems(
   job: JobRow,
-  { batch_index }: FailedBatchRow,
+  { batch_index, round }: FailedBatchRow,
   { first_item, next_item, attempts, source_path, source_line, letter_error, error_json }: FailedItemsRow,
   reader: PayloadReader,
 ): Promise<Failure> {
@@ -152,7 +155,7 @@ async function failureOfItems(
     item_index: first_item,
     ...(count === 1 ? {} : { item_count: count }),
     ...(source_path === null ? {} : { source: { path: source_path, ...line } }),
-    receive_count: attempts,
+    ...{ round, receive_count: attempts },
     ...errorOf(error_json),
     ...(letter_error === null ? {} : { letter_error }),
     ...(await reader.read(batch_index, { first: first_item, next: next_item })),

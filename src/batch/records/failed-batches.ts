@@ -40,6 +40,8 @@ export function firstDeadly(
 
 export interface FailedBatchRow {
   batch_index: number;
+  /** In which it failed. */
+  round: number;
   attempts: number;
   error_json: string;
   letter_error: string | null;
@@ -72,7 +74,7 @@ async function rowsOfGroup(
 ): Promise<FailedBatchRow[]> {
   await FAILURE_TURNS.turn();
   return db.all(
-    `SELECT batch_index, attempts, error_json, letter_error FROM batches
+    `SELECT batch_index, round, attempts, error_json, letter_error FROM batches
      WHERE job_id = ? AND failed = 1 AND error_group = ? AND batch_index > ? ORDER BY batch_index LIMIT ?`,
     [jobId, group, after, limit],
   );
@@ -115,7 +117,7 @@ async function rowsAfter(
 ): Promise<(FailedBatchRow & { failed: number })[]> {
   await FAILURE_TURNS.turn();
   return db.all(
-    `SELECT batch_index, failed, attempts, CASE WHEN failed = 1 THEN error_json END AS error_json,
+    `SELECT batch_index, round, failed, attempts, CASE WHEN failed = 1 THEN error_json END AS error_json,
        CASE WHEN failed = 1 THEN letter_error END AS letter_error
      FROM batches WHERE job_id = ? AND batch_index > ? ORDER BY batch_index LIMIT ?`,
     [jobId, after, limit],
@@ -134,7 +136,7 @@ export async function errorsOfGroup(
   if (head?.batch_index !== first) return [];
   await FAILURE_TURNS.turn();
   const [last] = await db.all<FailedBatchRow>(
-    `SELECT batch_index, attempts, error_json, letter_error FROM batches
+    `SELECT batch_index, round, attempts, error_json, letter_error FROM batches
      WHERE job_id = ? AND failed = 1 AND error_group = ? AND batch_index > ? ORDER BY batch_index DESC LIMIT 1`,
     [jobId, group, first],
   );

@@ -50,6 +50,9 @@ export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | und
     ...(row.status === "status_running" && live !== undefined ? { worker_counts: live.counts } : {}),
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
+    ...(row.round <= 1 || row.round_started_time === null
+      ? {}
+      : { round: row.round, round_time: row.round_started_time }),
     ...(row.end_time === null && row.queued_time !== null ? { queued_time: row.queued_time } : {}),
     ...(row.end_time === null && row.paused_time !== null ? { paused_time: row.paused_time } : {}),
     ...(row.end_time === null && waiting !== undefined ? { waiting } : {}),

@@ -50,8 +50,9 @@ function jobCells(job: JobStatusRecord): string[] {
   return [job_id, STATUS_TEXT[status], progress, failed, dateTime(start_time), duration(job)];
 }
 
-function duration({ created_time, end_time }: JobStatusRecord): string {
-  return age((end_time === undefined ? wallMs() : Date.parse(end_time)) - Date.parse(created_time));
+/** Of its last round: the time between two rounds is nobody's work. */
+function duration({ created_time, round_time = created_time, end_time }: JobStatusRecord): string {
+  return age((end_time === undefined ? wallMs() : Date.parse(end_time)) - Date.parse(round_time));
 }
 
 /** All details of one job. `text` is the same response, with numbers of the configuration as they were sent. */
@@ -84,7 +85,7 @@ function times(job: JobStatusRecord): string {
     ...(queued_time === undefined ? [] : [`queued since: ${dateTime(queued_time)}`]),
     `start time: ${dateTime(start_time)}`,
     `end time: ${dateTime(end_time)}`,
-    `duration: ${duration(job)}`,
+    `${job.round === undefined ? "duration" : `duration of round ${job.round}`}: ${duration(job)}`,
   ].join("\n");
 }
 

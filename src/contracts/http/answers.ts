@@ -67,7 +67,8 @@ export const failureListSchema = z.strictObject({
         .strictObject({ path: z.string(), line: z.int().min(1).optional() })
         .optional()
         .meta({ description: "the file of the item, and its line there" }),
-      receive_count: z.int().min(1).meta({ description: "attempts counted against it" }),
+      round: z.int().min(1).meta({ description: "of the job, in which it failed" }),
+      receive_count: z.int().min(1).meta({ description: "attempts counted against it in that round" }),
       error: errorSchema,
       letter_error: z.string().optional().meta({ description: "why it is not in the dead letter queue" }),
       payload: z

@@ -14,12 +14,12 @@ import {
   ATTENTION_QUEUES_MAX,
   OVERVIEW_JOBS_MAX,
 } from "../../contracts/limits/responses.ts";
-import { areOver } from "../../explain/api/traffic-findings.ts";
 import { outOfReach } from "../answers/shortages.ts";
 import { faultsOfServer, type HealthRoutesDeps } from "../health.ts";
 import { ownProcesses } from "../own-processes.ts";
-import { attentionOf, LONG_MS, type Newest } from "./attention.ts";
+import { attentionOf, LONG_MS } from "./attention.ts";
 import { JobRates } from "./job-rates.ts";
+import { newestErrors } from "./newest-errors.ts";
 import { SlowApis } from "./slow-apis.ts";
 
 const DAY_MS = 86_400_000;
@@ -124,7 +124,13 @@ export class Overview {
     const nowMs = wallMs();
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     return attentionOf({
-      ...{ nowMs, server, apis, newest: this.newestOf(byApi), slow: this.slowNow(byApi) },
+      ...{
+        nowMs,
+        server,
+        apis,
+        newest: newestErrors(this.deps.reports.traffic, byApi, performance.now()),
+        slow: this.slowNow(byApi),
+      },
       waiting: jobs
         .queuedBefore(before(LONG_MS), ATTENTION_JOBS_MAX)
         .map((job) => ({ ...job, waiting: jobs.waiting(job.job_id, true) })),
@@ -143,25 +149,6 @@ export class Overview {
       () => traffic.durations(nowMs),
       nowMs,
     );
-  }
-
-  /**
-   * Of APIs with errors that are not over. The rates are those of the last minute, or of less time after a start: so
-   * they say the share only.
-   */
-  private newestOf(byApi: TrafficNow["byApi"]): Map<string, Newest> {
-    const { traffic } = this.deps.reports;
-    const nowMs = performance.now();
-    const newest = new Map<string, Newest>();
-    for (const [name, { recent, requests_per_s, errors_per_s }] of byApi) {
-      if (errors_per_s === 0) continue;
-      const requests = recent.slice(-2).reduce((sum, count) => sum + count, 0);
-      const errors = (requests * errors_per_s) / requests_per_s;
-      const last = traffic.lastErrors(name);
-      const since = last && { agoS: (nowMs - last.atMs) / 1000, requestsSince: last.requestsSince };
-      if (since === undefined || !areOver(errors, requests, since)) newest.set(name, { requests, errors });
-    }
-    return newest;
   }
 
   private async filledQueues(): Promise<FilledQueue[]> {

@@ -1,8 +1,8 @@
 /** Why requests are slow or fail: their wait for a replica, predict() itself, its exceptions. Pure. */
 import { percentileOf } from "../../contracts/reports.ts";
-import { countOf, meanOf } from "../durations.ts";
+import { countOf, meanOf, SLOW_S } from "../durations.ts";
 import { type Finding, found } from "../finding.ts";
-import { minute } from "../past/past-times.ts";
+import { minute } from "../past-times.ts";
 import { count, duration, percent, short } from "../words.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
 import { countRejected } from "./rejection-findings.ts";
@@ -13,7 +13,6 @@ const REQUESTS_LEAST = 5;
 const WAIT_SHARE = 0.5;
 /** A shorter wait disturbs nobody. */
 const WAIT_LEAST_S = 0.02;
-export const SLOW_S = 1;
 /** A smaller share of errors is less important than what makes all requests slow. */
 export const FEW_FAIL = 0.02;
 /** Errors that came less long ago, or before fewer requests, may go on. */

@@ -1,10 +1,10 @@
 /** What changed just before something differed: versions, replicas, jobs, the number of requests. Pure. */
 import { type Finding, found } from "../finding.ts";
+import { minute } from "../past-times.ts";
 import { count, short } from "../words.ts";
 import type { Run } from "./episodes.ts";
 import { medianOf } from "./measures.ts";
 import type { PastChange, PastFacts, PastJob, PastStepFacts } from "./past-facts.ts";
-import { minute } from "./past-times.ts";
 
 /** What happened so long before may be the cause. */
 const BEFORE_S = 15 * 60;

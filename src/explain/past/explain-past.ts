@@ -1,12 +1,12 @@
 /** Why was this API slow or failing at a time in the past, and what changed just before? Pure: from facts to findings. */
 import { percentileOf } from "../../contracts/reports.ts";
 import { type Explanation, type Finding, found } from "../finding.ts";
+import { minute, period } from "../past-times.ts";
 import { count, duration, percent } from "../words.ts";
 import { changeFindings } from "./change-findings.ts";
 import { type Episode, episodesAt, nearest, type Run, runsOfDay } from "./episodes.ts";
 import { BASE_STEPS_LEAST, summed } from "./measures.ts";
 import type { PastFacts, PastStepFacts } from "./past-facts.ts";
-import { minute, period } from "./past-times.ts";
 import { OVER_STEPS, spanOf, symptomFindings } from "./symptom-findings.ts";
 
 /** Fewer requests in a run are no reason to say that the API was slow. */

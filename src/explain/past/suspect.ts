@@ -1,6 +1,6 @@
 /** Which APIs are worth the question whether they became slow: cheap, from what is in memory. Pure. */
 import { percentileOf } from "../../contracts/reports.ts";
-import { SLOW_S } from "../api/traffic-findings.ts";
+import { SLOW_S } from "../durations.ts";
 import { rises, summed } from "./measures.ts";
 
 /** So many minutes are compared with as many before, wherever these were fastest. */

@@ -2,11 +2,11 @@
 import { ERRORS, type ErrorCode } from "../../contracts/errors.ts";
 import { percentileOf } from "../../contracts/reports.ts";
 import { type Cause, type Finding, found } from "../finding.ts";
+import { period } from "../past-times.ts";
 import { count, duration, percent, short } from "../words.ts";
 import type { Episode } from "./episodes.ts";
 import { medianOf, rejectedIn, summed } from "./measures.ts";
 import type { PastFacts, PastStepFacts } from "./past-facts.ts";
-import { period } from "./past-times.ts";
 
 /** From this share of failed requests on, it is an error and not a warning. */
 const MOST = 0.5;

@@ -295,7 +295,20 @@ describe("a new round", () => {
     const second = server.cli(["job", "redrive", "mendable", id, "--error", ": b", "--wait"]);
     expect(second.code).toBe(11);
     expect(second.err).toContain(`redriving job ${id}: 1 batches`);
-    expect((await server.job("mendable", id)).batch_metrics).toMatchObject({ succeeded: 1, failed: 8 });
+    const redriven = await server.job("mendable", id);
+    expect(redriven).toMatchObject({ round: 2, batch_metrics: { succeeded: 1, failed: 8 } });
+    expect(Date.parse(redriven.round_time!)).toBeGreaterThan(Date.parse(redriven.created_time));
+    expect(server.cli(["job", "get", "mendable", id]).out).toMatch(/^duration of round 2: /m);
+    const { failures } = (await (await server.fetch(`/mendable/${id}/failures`)).json()) as {
+      failures: { batch_index: number; round: number; receive_count: number }[];
+    };
+    const told = failures.map(({ batch_index, round, receive_count: times }) => [batch_index, round, times]);
+    // Only the second ran again; its attempts of the round before are not counted.
+    expect(told).toEqual([
+      [0, 1, 2],
+      [2, 2, 2],
+      [3, 1, 2],
+    ]);
     rmSync(broken);
     expect((await post(`/mendable/${id}/redrive`)).status).toBe(200);
     const job = await server.ended("mendable", id);

@@ -150,9 +150,9 @@ describe.skipIf(!hasChromium)("the dashboard", () => {
       await rounds.getByText("errors like that of batch 7").waitFor();
       const cells = rounds.getByRole("row").nth(2).getByRole("cell");
       await eventually("it has its outcome", async () => {
-        const [round, outcome, , , ...counts] = await cells.allTextContents();
+        const [round, outcome, ...counts] = await cells.allTextContents();
         expect(round).toMatch(/^2 redriven by admin-token/);
-        return outcome!.includes("completed with failures") && counts.join() === "4,4,0";
+        return outcome!.includes("completed with failures") && counts.slice(0, 3).join() === "0,4,4";
       });
     });
   });

@@ -224,7 +224,7 @@ describe("the failures of a job", () => {
     expect(page.failures.map((failure) => failure.batch_index)).toEqual([0, 3, 6]);
     expect(page.failures[1]).toMatchObject({
       batch_id: `${id}-3`,
-      receive_count: 1,
+      ...{ round: 1, receive_count: 1 },
       error: {
         type: "ValueError",
         message: "no good: 3",

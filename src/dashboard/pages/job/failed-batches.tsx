@@ -27,15 +27,15 @@ export function FailedBatches({ path, like }: { path: string; like: number }) {
 }
 
 function FailedBatch({ failure }: { failure: Failure }) {
-  const { batch_index, item_index, receive_count, source, error, payload, payload_error, letter_error } =
-    failure;
+  const { batch_index, item_index, round, receive_count, source, error } = failure;
+  const { payload, payload_error, letter_error } = failure;
   return (
     <li>
       <p>
         batch {whole(batch_index)}
         {item_index !== undefined && `, item ${whole(item_index)}`}
         <span class="quiet">
-          {` after ${counted(receive_count, "attempt")}`}
+          {` after ${counted(receive_count, "attempt")}${round === 1 ? "" : ` in round ${round}`}`}
           {source && ` · ${source.path}${source.line ? `:${source.line}` : ""}`}
           {` · ${error.message}`}
         </span>

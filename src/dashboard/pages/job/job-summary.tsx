@@ -35,13 +35,22 @@ export function JobSummary({ status, row }: { status: Status; row: OverviewJob |
           ["Submitted", <Time key="created" at={status.created_time} />],
           status.start_time !== undefined && ["Started", <Time key="start" at={status.start_time} />],
           status.end_time !== undefined && ["Ended", <Time key="end" at={status.end_time} />],
-          ["Took", <Elapsed key="took" from={status.created_time} to={status.end_time} />],
+          [
+            tookLabel(status),
+            <Elapsed key="took" from={status.round_time ?? status.created_time} to={status.end_time} />,
+          ],
           status.timeout !== undefined && ["Timeout", duration(status.timeout)],
           status.priority !== undefined && ["Priority", String(status.priority)],
         ]}
       />
     </>
   );
+}
+
+/** Of its last round: nothing ran between two rounds. */
+function tookLabel({ round, end_time }: Status): string {
+  const verb = end_time === undefined ? "For" : "Took";
+  return round === undefined ? verb : `Round ${round}, ${verb.toLowerCase()}`;
 }
 
 function workersText({ workers, worker_counts }: Status): string {

@@ -27,11 +27,11 @@ export function Rounds(props: RoundsProps) {
             <tr>
               <th>Round</th>
               <th>Outcome</th>
-              <th>Began</th>
-              <th class="number">Took</th>
-              <th class="number">Batches</th>
-              <th class="number">Succeeded</th>
               <th class="number">Failed</th>
+              <th class="number">Succeeded</th>
+              <th class="number">Batches</th>
+              <th class="number">Took</th>
+              <th>Began</th>
             </tr>
           </thead>
           <tbody>
@@ -80,15 +80,15 @@ function Row({ round }: { round: Round }) {
           <div class="small quiet">{reason}</div>
         )}
       </td>
-      <td>
-        <Time at={begun_time} />
-      </td>
-      <td class="number">{status === null ? "–" : <Elapsed from={begun_time} to={ended_time} />}</td>
-      {[round.batches, round.succeeded, round.failed].map((count, at) => (
+      {[round.failed, round.succeeded, round.batches].map((count, at) => (
         <td key={at} class="number">
           {count === null ? "–" : whole(count)}
         </td>
       ))}
+      <td class="number">{status === null ? "–" : <Elapsed from={begun_time} to={ended_time} />}</td>
+      <td>
+        <Time at={begun_time} />
+      </td>
     </tr>
   );
 }

@@ -159,7 +159,7 @@ function Row({ job, isOfOne }: { job: JobStatusRecord; isOfOne: boolean }) {
         <Time at={job.created_time} isAgo />
       </td>
       <td class="number">
-        <Elapsed from={job.created_time} to={job.end_time} />
+        <Elapsed from={job.round_time ?? job.created_time} to={job.end_time} />
       </td>
     </tr>
   );

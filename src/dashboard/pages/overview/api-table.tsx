@@ -1,4 +1,7 @@
-/** APIs with their rate, errors, latency and the last half hour. Those in trouble come first, then the busy ones. */
+/**
+ * APIs with their rate, errors, latency and the last half hour. Those in trouble come first, then the busy ones. A narrow
+ * screen shows the first columns, so what tells a trouble stands there.
+ */
 
 import { Spark } from "../../charts/spark.tsx";
 import { rate } from "../../format/numbers.ts";
@@ -39,11 +42,11 @@ export function ApiTable({
           <tr>
             <th>API</th>
             <th>Status</th>
-            <th class="number">Replicas</th>
             <th class="number">Requests/s</th>
             <th class="number">Errors/s</th>
-            <th class="number">p50</th>
             <th class="number">p99</th>
+            <th class="number">p50</th>
+            <th class="number">Replicas</th>
             <th>Requests, 30 min</th>
           </tr>
         </thead>
@@ -69,6 +72,12 @@ function Row({ api }: { api: OverviewApi }) {
         <Status of={isPaused ? "paused" : api.status} />
         {api.message && <p class="small quiet clip">{api.message}</p>}
       </td>
+      <td class="number">{api.kind === "BatchAPI" ? "" : rate(api.requests_per_s)}</td>
+      <td class={`number ${api.errors_per_s > 0 ? "is-bad" : ""}`}>
+        {api.kind === "BatchAPI" ? "" : rate(api.errors_per_s)}
+      </td>
+      <td class="number">{api.latency_p99_s === null ? "" : duration(api.latency_p99_s)}</td>
+      <td class="number">{api.latency_p50_s === null ? "" : duration(api.latency_p50_s)}</td>
       <td class="number">
         {isRealtime
           ? `${api.ready_replicas}/${api.requested_replicas}`
@@ -76,12 +85,6 @@ function Row({ api }: { api: OverviewApi }) {
             ? ""
             : `${api.running_jobs} running`}
       </td>
-      <td class="number">{api.kind === "BatchAPI" ? "" : rate(api.requests_per_s)}</td>
-      <td class={`number ${api.errors_per_s > 0 ? "is-bad" : ""}`}>
-        {api.kind === "BatchAPI" ? "" : rate(api.errors_per_s)}
-      </td>
-      <td class="number">{api.latency_p50_s === null ? "" : duration(api.latency_p50_s)}</td>
-      <td class="number">{api.latency_p99_s === null ? "" : duration(api.latency_p99_s)}</td>
       <td>
         {api.kind !== "BatchAPI" && (
           <Spark minutes={api.recent} label={`requests of ${api.name} in 30 minutes`} />

@@ -20,12 +20,12 @@ export function RunningJobs({ jobs }: { jobs: readonly OverviewJob[] }) {
           <tr>
             <th>Job</th>
             <th>API</th>
-            <th>Status</th>
             <th>Batches</th>
+            <th class="number">Left</th>
+            <th>Status</th>
             <th class="number">Batches/s</th>
             <th class="number">Workers</th>
             <th class="number">For</th>
-            <th class="number">Left</th>
           </tr>
         </thead>
         <tbody>
@@ -48,11 +48,12 @@ function Row({ job }: { job: OverviewJob }) {
         <ApiLink name={job.api_name} />
       </td>
       <td>
+        <Progress succeeded={job.succeeded} failed={job.failed} total={job.total_batch_count} />
+      </td>
+      <td class="number">{job.eta_s === null ? "" : duration(job.eta_s)}</td>
+      <td>
         <Status of={job.paused_time === null ? job.status : "paused"} />
         {job.waiting && <p class="small quiet clip">{job.waiting}</p>}
-      </td>
-      <td>
-        <Progress succeeded={job.succeeded} failed={job.failed} total={job.total_batch_count} />
       </td>
       <td class="number">{job.batches_per_s === null ? "" : rate(job.batches_per_s)}</td>
       <td class="number">
@@ -61,7 +62,6 @@ function Row({ job }: { job: OverviewJob }) {
       <td class="number">
         <Elapsed from={job.created_time} />
       </td>
-      <td class="number">{job.eta_s === null ? "" : duration(job.eta_s)}</td>
     </tr>
   );
 }
