@@ -32,36 +32,35 @@ export class Servers {
     this.s3 = s3;
   }
 
-  /** Resolves once one is active and the other one waits. */
-  static async start(namespace: string): Promise<Servers> {
+  /** Starts PostgreSQL and S3. */
+  static async prepare(namespace: string): Promise<Servers> {
     const postgres = await Postgres.start(`-c listen_addresses=127.0.0.1,${ADDRESS}`);
     postgres.admit("10.0.0.0/8");
-    const servers = new Servers(namespace, postgres, await startS3(ADDRESS));
+    return new Servers(namespace, postgres, await startS3(ADDRESS));
+  }
+
+  /** Resolves once one is active and the other one waits. */
+  async start(): Promise<void> {
+    const { namespace, postgres, s3 } = this;
     apply(restrictedNamespace(namespace));
-    servers.secret("database", { url: postgres.url.replace("127.0.0.1", ADDRESS) });
-    servers.secret("store", { ...servers.s3.env, AWS_REGION: "us-east-1" });
-    apply(servers.exported());
-    servers.kubectl("rollout", "status", "deployment/quern", "--timeout=120s");
-    await eventually("one is active", async () => (await servers.active()).length === 1, 60_000);
-    const [active] = await servers.active();
-    servers.key = servers.kubectl(
-      "exec",
-      active!,
-      "-c",
-      "quern",
-      "--",
-      "cat",
-      "/var/lib/quern/data/admin-token",
-    );
-    servers.key = servers.quern("keys", "create", "--scope", "admin").trim();
-    return servers;
+    this.secret("database", { url: postgres.url.replace("127.0.0.1", ADDRESS) });
+    this.secret("store", { ...s3.env, AWS_REGION: "us-east-1" });
+    apply(this.exported());
+    this.kubectl("rollout", "status", "deployment/quern", "--timeout=120s");
+    await eventually("one is active", async () => (await this.active()).length === 1, 60_000);
+    const [active] = await this.active();
+    this.key = this.kubectl("exec", active!, "-c", "quern", "--", "cat", "/var/lib/quern/data/admin-token");
+    this.key = this.quern("keys", "create", "--scope", "admin").trim();
   }
 
   async stop(): Promise<void> {
     this.client.close();
-    kubectl(["delete", "namespace", this.namespace, "--timeout=120s"]);
-    this.postgres.stop();
-    await this.s3.stop();
+    try {
+      kubectl(["delete", "namespace", this.namespace, "--timeout=120s", "--ignore-not-found"]);
+    } finally {
+      this.postgres.stop();
+      await this.s3.stop();
+    }
   }
 
   kubectl(...args: string[]): string {

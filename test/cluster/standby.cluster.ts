@@ -1,7 +1,10 @@
 /** Two servers in pods, with PostgreSQL and S3: what a job and real-time clients see when the active one dies. */
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
+import { processes } from "../harness/processes.ts";
 import { isS3Installed } from "../harness/stores.ts";
+import { RUN } from "./kubectl.ts";
 import { RetryingLoad } from "./retrying-load.ts";
 import { Servers } from "./servers.ts";
 
@@ -34,6 +37,15 @@ const TAKEOVER_MS = 30_000;
 
 let servers: Servers;
 let jobs = 0;
+function useServers(): void {
+  beforeAll(async () => {
+    servers = await Servers.prepare("ml-servers");
+    await servers.start();
+    servers.deploy({ "predictor.py": PREDICTOR, "quern.yaml": APIS });
+  }, 300_000);
+  afterAll(() => servers?.stop(), 180_000);
+}
+
 async function jobInTheMiddle(): Promise<string> {
   const output = { store_path: `s3://bucket/out-${++jobs}` };
   const item_list = { items: ITEMS, batch_size: ITEMS.length / BATCHES };
@@ -49,6 +61,23 @@ async function expectExact(id: string): Promise<void> {
   const rows = (await (await servers.fetch(`/squares/${id}/results`)).text()).trim().split("\n");
   const predictions = rows.map((row) => (JSON.parse(row) as { prediction: number }).prediction);
   expect(predictions).toEqual(ITEMS.map((item) => item * item));
+}
+
+/** Does something to what servers need, under load and in the middle of a job. No request fails. */
+async function goOn(what: string, how: () => Promise<void>): Promise<void> {
+  const id = await jobInTheMiddle();
+  const load = new RetryingLoad(`${servers.url}/echo`, servers.key, CLIENTS);
+  await eventually("requests are answered", () => load.sent.length > 50);
+  const atMs = performance.now();
+  await how();
+  const overMs = performance.now() - atMs;
+  await expectExact(id);
+  const { failed, total, longestMs } = await load.stop();
+  console.log(
+    `${what} for ${(overMs / 1_000).toFixed(1)} s: its job ended ${((performance.now() - atMs) / 1_000).toFixed(1)} s after that began; ${total} requests, ${failed.length} failed, none answered for ${(longestMs / 1_000).toFixed(1)} s`,
+  );
+  expect(failed).toEqual([]);
+  await eventually("one is active", async () => (await servers.active()).length === 1, 60_000);
 }
 
 /** Does something to the active server, under load and in the middle of a job. Prints what happened. */
@@ -90,11 +119,7 @@ async function disturb(
 }
 
 describe.runIf(isS3Installed)("two servers in pods", () => {
-  beforeAll(async () => {
-    servers = await Servers.start("ml-servers");
-    servers.deploy({ "predictor.py": PREDICTOR, "quern.yaml": APIS });
-  }, 300_000);
-  afterAll(() => servers?.stop(), 180_000);
+  useServers();
 
   it("go on exactly after the pod of the active one was deleted without a moment to end", async () => {
     const before = await disturb("a deleted pod", async (pod) => {
@@ -132,6 +157,29 @@ describe.runIf(isS3Installed)("two servers in pods", () => {
     expect(failed).toEqual([]);
     expect(longestMs).toBeLessThan(TAKEOVER_MS);
   });
+});
+
+/** Too long for every run: `QUERN_TEST_LONG=1 npm run test:cluster -- standby`. */
+describe.runIf(isS3Installed && process.env.QUERN_TEST_LONG === "1")("what servers in pods need", () => {
+  useServers();
+
+  it("may be killed: PostgreSQL, for three seconds", () =>
+    goOn("PostgreSQL killed", async () => {
+      servers.postgres.kill();
+      await pause(3_000);
+      servers.postgres.begin();
+    }));
+
+  it("may stand still: the API server, for a minute (SIGSTOP)", () =>
+    goOn("the API server stopped", async () => {
+      const apiServer = processes().find(({ command }) => command.includes(`${RUN}/pki/apiserver.crt`))!;
+      process.kill(apiServer.pid, "SIGSTOP");
+      try {
+        await pause(60_000);
+      } finally {
+        process.kill(apiServer.pid, "SIGCONT");
+      }
+    }));
 });
 
 /** Unless its parent has ended it: that waits for ten seconds. */
