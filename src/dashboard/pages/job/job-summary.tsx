@@ -50,7 +50,7 @@ export function JobSummary({ status, row }: { status: Status; row: OverviewJob |
 /** Of its last round: nothing ran between two rounds. */
 function tookLabel({ round, end_time }: Status): string {
   const verb = end_time === undefined ? "For" : "Took";
-  return round === undefined ? verb : `Round ${round}, ${verb.toLowerCase()}`;
+  return round === undefined ? verb : `Round ${round} ${verb.toLowerCase()}`;
 }
 
 function workersText({ workers, worker_counts }: Status): string {

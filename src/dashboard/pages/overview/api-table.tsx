@@ -42,9 +42,9 @@ export function ApiTable({
           <tr>
             <th>API</th>
             <th>Status</th>
-            <th class="number">Requests/s</th>
             <th class="number">Errors/s</th>
             <th class="number">p99</th>
+            <th class="number">Requests/s</th>
             <th class="number">p50</th>
             <th class="number">Replicas</th>
             <th>Requests, 30 min</th>
@@ -72,11 +72,11 @@ function Row({ api }: { api: OverviewApi }) {
         <Status of={isPaused ? "paused" : api.status} />
         {api.message && <p class="small quiet clip">{api.message}</p>}
       </td>
-      <td class="number">{api.kind === "BatchAPI" ? "" : rate(api.requests_per_s)}</td>
       <td class={`number ${api.errors_per_s > 0 ? "is-bad" : ""}`}>
         {api.kind === "BatchAPI" ? "" : rate(api.errors_per_s)}
       </td>
       <td class="number">{api.latency_p99_s === null ? "" : duration(api.latency_p99_s)}</td>
+      <td class="number">{api.kind === "BatchAPI" ? "" : rate(api.requests_per_s)}</td>
       <td class="number">{api.latency_p50_s === null ? "" : duration(api.latency_p50_s)}</td>
       <td class="number">
         {isRealtime
