@@ -29,8 +29,8 @@ const APIS = `
   compute: {cpu: 50m}
   autoscaling: {min_replicas: 2, init_replicas: 2}
 `;
-const ITEMS = Array.from({ length: 1_600 }, (_, id) => id);
-const BATCHES = 800;
+const ITEMS = Array.from({ length: 800 }, (_, id) => id);
+const BATCHES = 400;
 const CLIENTS = 4;
 /** What a takeover takes is printed; this is the patience of a test on a busy machine. */
 const TAKEOVER_MS = 30_000;
