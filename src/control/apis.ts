@@ -123,7 +123,9 @@ function shownRoutes({ apis, jobs, lists, reads, shown }: ApiRoutesDeps): Hono {
     yield separator === "," ? "]}" : `${separator}]}`;
   }
 
-  app.get("/-/apis", (c) => reads.take(c, async () => jsonChunks(c, lists, list(c, await deployed.list()))));
+  app.get("/-/apis", (c) =>
+    reads.take(c, async (pass) => jsonChunks(c, lists, list(c, await deployed.list()), pass)),
+  );
 
   app.get("/-/apis/:name", async (c) => {
     const state = await deployed.get(c.req.param("name"));

@@ -35,7 +35,7 @@ export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
     yield separator === "," ? "]}" : `${separator}]}`;
   }
 
-  app.get("/-/applications", (c) => reads.take(c, () => jsonChunks(c, lists, list(c))));
+  app.get("/-/applications", (c) => reads.take(c, (pass) => jsonChunks(c, lists, list(c), pass)));
 
   app.get("/-/applications/:name", (c) =>
     reads.take(c, async () => {

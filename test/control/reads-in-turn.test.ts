@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
 import type { Jobs } from "../../src/batch/jobs.ts";
 import type { JobRow } from "../../src/batch/records/job-rows.ts";
+import { SLICE_MS } from "../../src/contracts/limits/event-loop.ts";
 import type { OpenStreams } from "../../src/control/answers/open-streams.ts";
 import { seriesRoutes } from "../../src/control/dashboard/series.ts";
 import { failuresResponse } from "../../src/control/jobs/job-failures.ts";
@@ -80,6 +81,36 @@ describe("long reads", () => {
     const env = () => ({ incoming: { socket: {}, headers: {} }, outgoing: new Client() });
     await Promise.all(["/held", "/-/series?metric=speed"].map((path) => both.request(path, {}, env())));
     expect(order).toEqual(["held", "metric"]);
+  });
+
+  test("that take long pass their turn on to other senders, and to their own only at the end", async () => {
+    const order: string[] = [];
+    const reads = new ReadsInTurn(KEYS);
+    const both = new Hono();
+    both.get("/long/:n", (c) =>
+      reads.take(c, async (pass) => {
+        for (let piece = 0; piece < 3; piece++) {
+          order.push(`${c.req.param("n")}${piece}`);
+          await new Promise((resolve) => setTimeout(resolve, 2 * SLICE_MS));
+          await pass();
+        }
+        return c.text("read");
+      }),
+    );
+    both.get("/short", (c) =>
+      reads.take(c, async () => {
+        order.push("short");
+        return c.text("read");
+      }),
+    );
+    const ask = (path: string, key: string) =>
+      both.request(
+        path,
+        { headers: { "x-api-key": key } },
+        { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
+      );
+    await Promise.all([ask("/long/a", "many"), ask("/long/b", "many"), ask("/short", "one")]);
+    expect(order).toEqual(["a0", "short", "a1", "a2", "b0", "b1", "b2"]);
   });
 
   test("of failures have their turn, too, and go on without it while they wait for a store", async () => {

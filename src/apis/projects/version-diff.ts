@@ -20,11 +20,15 @@ export interface ComparedProject {
   files: readonly ListedFile[];
 }
 
-/** `before`: undefined compares with nothing. The texts of all files together are bounded, too. */
+/**
+ * `before`: undefined compares with nothing. The texts of all files together are bounded, too. `pass` is awaited after
+ * each file.
+ */
 export async function diffProjects(
   dataDir: string,
   before: ComparedProject | undefined,
   after: ComparedProject,
+  pass: () => Promise<void>,
 ): Promise<{ files: FileDiff[]; leftOut: number }> {
   const differing = differences(before?.files ?? [], after.files);
   const slices = new TimeSlices(SLICE_MS);
@@ -39,6 +43,7 @@ export async function diffProjects(
     const text = diff === undefined || diff.text.length > left ? null : diff.text;
     left -= text?.length ?? 0;
     files.push({ path, change, added: diff?.added ?? null, removed: diff?.removed ?? null, text });
+    await pass();
     if (slices.isOver) await slices.rest();
   }
   return { files, leftOut: differing.length - files.length };

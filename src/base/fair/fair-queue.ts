@@ -19,6 +19,17 @@ export class FairQueue<T> {
     return true;
   }
 
+  /** As the first of its sender, which may have more than its most waiting then. */
+  putBack(sender: string, item: T): void {
+    const items = this.bySender.get(sender);
+    if (items === undefined) this.bySender.set(sender, [item]);
+    else items.unshift(item);
+  }
+
+  get isEmpty(): boolean {
+    return this.bySender.size === 0;
+  }
+
   /** The oldest of the first sender in turn that may be next; undefined if none of these has something waiting. */
   shift(mayBeNext: (sender: string) => boolean = () => true): T | undefined {
     this.endTurn();

@@ -38,6 +38,16 @@ export class FairTurns {
     });
   }
 
+  /** Somebody waits for the end of the current turn. */
+  get isWaitedFor(): boolean {
+    return !this.waiting.isEmpty;
+  }
+
+  /** In a turn: passes it on. Resolves when the caller has the next one of its sender; call `end` in between. */
+  again(sender: string): Promise<void> {
+    return new Promise((resolve) => this.waiting.putBack(sender, resolve));
+  }
+
   /** Ends the current turn, and begins the next one. */
   end(): void {
     const begin = this.waiting.shift();

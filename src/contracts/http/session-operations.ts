@@ -105,7 +105,7 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
     parameters: [],
     status: 201,
     answers: { "application/json": codeSchema },
-    errors: [...CONTROL_ERRORS, "origin_not_allowed"],
+    errors: [...CONTROL_ERRORS, "origin_not_allowed", "rate_limited"],
   },
   {
     id: "signIn",

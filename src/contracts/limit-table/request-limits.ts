@@ -76,7 +76,7 @@ export const REQUESTS: readonly LimitRow[] = [
   ),
   invalid("a key's `name`", `${authorization.KEY_NAME_LENGTH_MAX} characters`),
   {
-    what: "times a minute that a key signs in to the dashboard",
+    what: "times a minute that a key signs in to the dashboard, or makes a code for it",
     most: String(authorization.SIGN_INS_OF_A_KEY_MAX),
     error: "rate_limited",
     status: 429,

@@ -10,7 +10,10 @@ export const SESSIONS_OF_A_KEY_MAX = 20;
 export const SESSIONS_MAX = 500;
 /** Sessions that a request may have: those that pages at other ports of the host have set count, too. */
 export const SESSIONS_OF_A_REQUEST_MAX = 8;
-/** Sign-ins of one key in a minute: each sends the routes to all gateways, which reads every deployed API. */
+/**
+ * Sign-ins of one key in a minute: each sends the routes to all gateways, which reads every deployed API. As many codes:
+ * each is a line of the audit.
+ */
 export const SIGN_INS_OF_A_KEY_MAX = 60;
 /** A code signs a browser in once, and within this time: `quern ui` opens the browser at once. */
 export const SIGN_IN_CODE_MS = 60_000;

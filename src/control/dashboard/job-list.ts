@@ -28,7 +28,7 @@ export function jobListRoutes(deps: JobListDeps): Hono {
       throw invalid(`cursor must be the next_cursor of the previous page (got ${quotedBeginning(before)})`);
     const page = { limit: limitOf(c), before };
     const turns = filter.search === undefined ? deps.reads : deps.searches;
-    return turns.take(c, () => jsonChunks(c, deps.lists, listText(c, deps, filter, page)));
+    return turns.take(c, (pass) => jsonChunks(c, deps.lists, listText(c, deps, filter, page), pass));
   });
   return app;
 }

@@ -9,7 +9,7 @@ import { ServiceError } from "../../contracts/errors.ts";
 import { firstErrors, legalKeysOf } from "../../contracts/field-errors.ts";
 import { signInSchema } from "../../contracts/http/session-operations.ts";
 import { SIGN_IN_BODY_BYTES_LIMIT } from "../../contracts/limits/authorization.ts";
-import { tellAudit, tellAuditCaller } from "../requests/audited.ts";
+import { onlyLooks, tellAudit, tellAuditCaller } from "../requests/audited.ts";
 import { keyText, principalOf } from "../requests/authorization.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { browserUrl, controlUrl } from "../requests/forwarded.ts";
@@ -48,7 +48,8 @@ export function sessionRoutes(deps: SessionRoutesDeps): { open: Hono; closed: Ho
   });
   open.delete("/-/session", async (c) => {
     const { cookie, [DASHBOARD_HEADER]: header } = c.req.header();
-    await signIn.signOut(sessionTexts({ cookie, [DASHBOARD_HEADER]: header }).map(sha256Of));
+    const hashes = sessionTexts({ cookie, [DASHBOARD_HEADER]: header }).map(sha256Of);
+    if (!(await signIn.signOut(hashes))) onlyLooks(c);
     setCookie(c, "", 0);
     return c.json({ message: "signed out" });
   });

@@ -19,7 +19,7 @@ import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import type { ShownConfig } from "../answers/shown-config.ts";
 import { isAdmin } from "../requests/authorization.ts";
-import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
+import type { Pass, ReadsInTurn } from "../requests/reads-in-turn.ts";
 
 export interface VersionRoutesDeps {
   apis: Apis;
@@ -39,10 +39,12 @@ const FILES_OF_A_CHUNK = 200;
 
 export function versionRoutes(deps: VersionRoutesDeps): Hono {
   const app = new Hono();
-  app.get("/-/apis/:name/versions", async (c) => {
-    const { api_id } = await deps.apis.deployed.get(c.req.param("name"));
-    return jsonChunks(c, deps.lists, versions(c, deps, c.req.param("name"), api_id));
-  });
+  app.get("/-/apis/:name/versions", (c) =>
+    deps.reads.take(c, async (pass) => {
+      const { api_id } = await deps.apis.deployed.get(c.req.param("name"));
+      return jsonChunks(c, deps.lists, versions(c, deps, c.req.param("name"), api_id), pass);
+    }),
+  );
   app.get("/-/apis/:name/changes", (c) =>
     deps.reads.take(c, async () => {
       const { name } = await deps.apis.deployed.get(c.req.param("name"));
@@ -50,11 +52,13 @@ export function versionRoutes(deps: VersionRoutesDeps): Hono {
       return c.json({ changes: rows.map(shownChange) } satisfies ApiChanges);
     }),
   );
-  app.get("/-/apis/:name/diff", (c) => deps.reads.take(c, async () => c.json(await versionDiff(c, deps))));
+  app.get("/-/apis/:name/diff", (c) =>
+    deps.reads.take(c, async (pass) => c.json(await versionDiff(c, deps, pass))),
+  );
   return app;
 }
 
-async function versionDiff(c: Context, deps: VersionRoutesDeps): Promise<VersionDiff> {
+async function versionDiff(c: Context, deps: VersionRoutesDeps, pass: Pass): Promise<VersionDiff> {
   const name = c.req.param("name")!;
   const { deployed } = deps.apis;
   const current = (await deployed.get(name)).api_id;
@@ -64,7 +68,7 @@ async function versionDiff(c: Context, deps: VersionRoutesDeps): Promise<Version
   const [after, before] = [await compared(deps, name, to), from && (await compared(deps, name, from))];
   const about = { from: from ?? null, to };
   if (after === null || before === null) return { ...about, files: null, files_left_out: 0 };
-  const { files, leftOut } = await diffProjects(deps.dataDir, before || undefined, after);
+  const { files, leftOut } = await diffProjects(deps.dataDir, before || undefined, after, pass);
   const mayRead = isAdmin(c, deps.keys);
   const shown = mayRead ? files : files.map((file) => ({ ...file, text: null }));
   return { ...about, files: shown, files_left_out: leftOut };

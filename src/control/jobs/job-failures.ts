@@ -34,13 +34,13 @@ export async function failuresResponse(
   const after = cursorOf(c);
   const like = likeOf(c);
   if (group === "error")
-    return reads.take(c, () => jsonChunks(c, lists, groupsAsJson(jobs.records, job)), TURN_MAX_MS);
+    return reads.take(c, (pass) => jsonChunks(c, lists, groupsAsJson(jobs.records, job), pass), TURN_MAX_MS);
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got ${quotedBeginning(group)})`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
     return lists.answer(c, allAsLines(jobs.records, job, after, like), "application/x-ndjson");
   const page = () => pageAsJson(jobs.records, job, { after, limit, like });
-  return reads.take(c, () => jsonChunks(c, lists, page()), TURN_MAX_MS);
+  return reads.take(c, (pass) => jsonChunks(c, lists, page(), pass), TURN_MAX_MS);
 }
 
 /** `7` is after batch 7, `7.12` after its item 12. */

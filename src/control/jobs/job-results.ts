@@ -6,6 +6,7 @@ import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
+import { onlyLooks } from "../requests/audited.ts";
 import { isTrue } from "../requests/parameters.ts";
 import { rowsOf } from "./followed-rows.ts";
 
@@ -28,6 +29,7 @@ export async function verifyResponse(
   { jobs, lists }: { jobs: Jobs; lists: OpenStreams },
   job: JobRow,
 ): Promise<Response> {
+  onlyLooks(c);
   const output = await jobs.results.written(job);
   return lists.answer(c, asLines(jobs.results.verify(output)), "application/x-ndjson");
 }

@@ -2,27 +2,41 @@
 import type { Context } from "hono";
 import { type JobRow, reasonOf } from "../../batch/records/job-rows.ts";
 import { type RoundRow, unrecordedRound } from "../../batch/rounds/round-rows.ts";
-import type { JobRoundsShown, RoundShown } from "../../contracts/http/round-operations.ts";
+import type { RoundShown } from "../../contracts/http/round-operations.ts";
 import { hideInText } from "../../contracts/secrets.ts";
+import { jsonChunks } from "../answers/long-json.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
 import type { StatusDeps } from "./job-answers.ts";
 
-export async function roundsResponse(
-  c: Context,
-  { jobs, shown }: StatusDeps,
-  job: JobRow,
-): Promise<Response> {
-  const rounds = shownRounds(job, await jobs.records.rounds(job.job_id));
+export interface RoundsDeps extends StatusDeps {
+  lists: OpenStreams;
+  reads: ReadsInTurn;
+}
+
+export function roundsResponse(c: Context, deps: RoundsDeps, job: JobRow): Promise<Response> {
+  return deps.reads.take(c, (pass) => jsonChunks(c, deps.lists, roundsText(c, deps, job), pass));
+}
+
+/** As JobRoundsShown, a round at a time: each has two texts to hide secrets in. */
+async function* roundsText(c: Context, { jobs, shown }: StatusDeps, job: JobRow): AsyncGenerator<string> {
+  const rows = await jobs.records.rounds(job.job_id);
   const mayName = shown.mayNameOthers(c);
-  return c.json({ rounds: mayName ? rounds : rounds.map(unnamed) } satisfies JobRoundsShown);
+  let separator = "";
+  yield '{"rounds":[';
+  for (const round of shownRounds(job, rows)) {
+    yield separator + JSON.stringify(mayName ? round : unnamed(round));
+    separator = ",";
+  }
+  yield "]}";
 }
 
 /** Pure. The first round and the last one are always there; of the others, those that were recorded. */
-export function shownRounds(job: JobRow, rows: readonly RoundRow[]): RoundShown[] {
+export function* shownRounds(job: JobRow, rows: readonly RoundRow[]): Generator<RoundShown> {
   const known = new Map(rows.map((row) => [row.round, row]));
   for (const round of [1, job.round]) if (!known.has(round)) known.set(round, unrecordedRound(job, round));
-  return [...known.values()]
-    .sort((a, b) => a.round - b.round)
-    .map((row) => shownRound(job, row.round === job.round ? withOutcome(row, job) : row));
+  for (const row of [...known.values()].sort((a, b) => a.round - b.round))
+    yield shownRound(job, row.round === job.round ? withOutcome(row, job) : row);
 }
 
 /** The outcome of the last round, so far, is in the job's row. */

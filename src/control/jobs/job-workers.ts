@@ -21,7 +21,7 @@ export async function workersResponse(
   { jobs, lists, reads }: WorkersDeps,
   { job_id }: JobRow,
 ): Promise<Response> {
-  return reads.take(c, () => jsonChunks(c, lists, workersText(jobs, job_id)));
+  return reads.take(c, (pass) => jsonChunks(c, lists, workersText(jobs, job_id), pass));
 }
 
 /** As JobWorkersShown, a worker at a time: a job may have had a thousand, each with a long reason to hide secrets in. */

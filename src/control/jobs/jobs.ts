@@ -204,7 +204,7 @@ async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promi
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
   const pages = deps.jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
-  return deps.reads.take(c, () => jsonChunks(c, deps.lists, listText(c, deps, pages)));
+  return deps.reads.take(c, (pass) => jsonChunks(c, deps.lists, listText(c, deps, pages), pass));
 }
 
 /** Reads a few rows at a time, because reasons are long and a page has many. */

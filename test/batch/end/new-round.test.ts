@@ -242,7 +242,7 @@ describe("a redrive", () => {
         ...{ selection: 'errors with "odd"', succeeded_before: 0, failed_before: BATCHES / 2 },
       },
     ]);
-    const shown = shownRounds((await jobById(db, JOB))!, stored);
+    const shown = [...shownRounds((await jobById(db, JOB))!, stored)];
     expect(shown).toMatchObject([
       { batches: BATCHES, succeeded: 0, failed: BATCHES, ended_time: ended.end_time },
       { batches: BATCHES / 2, succeeded: 0, failed: 0, ended_time: null, status: "status_running" },

@@ -320,6 +320,25 @@ describe("the audit", () => {
     expect(lines.join("")).not.toContain(token);
   });
 
+  it("has no line for what changes nothing: a sign-out without a session, a verification", async () => {
+    const { id, key } = await create("view");
+    const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    const submitted = await server.post("/jobs", job, bearer(adminToken()));
+    const { job_id } = (await submitted.json()) as { job_id: string };
+    const signedOut = await server.fetch("/-/session", { method: "DELETE", headers: bearer(key) });
+    const verified = await server.post(`/jobs/${job_id}/verify`, {}, bearer(key));
+    expect([signedOut.status, verified.status]).toEqual([200, 404]);
+    expect(server.cli(["audit", "--key", id, "-o", "json"]).out.trim()).toBe("");
+  });
+
+  it("has at most sixty codes of a key in a minute, so that they push out no lines of others", async () => {
+    const { key } = await create("view");
+    const statuses: number[] = [];
+    for (let n = 0; n < 61; n++)
+      statuses.push((await server.post("/-/session/codes", {}, bearer(key))).status);
+    expect(statuses).toEqual([...Array(60).fill(201), 429]);
+  });
+
   it("has 499 for a sign-in whose client left, as the access log has", async () => {
     const { hostname, port } = new URL(server.baseUrl);
     const socket = connect(Number(port), hostname);
