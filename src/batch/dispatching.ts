@@ -1,10 +1,13 @@
 /** The phase in which workers get batches, until all are settled; then `on_job_complete`, and the end. */
 import { contain } from "../base/boundary.ts";
+import { FAILURES } from "../base/files/leave-free.ts";
 import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits/jobs.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import type { Database } from "../database/database.ts";
 import { afterUnsettled, isSettled, segmentsWithSettled } from "../database/segment-rows.ts";
+import { admitOf } from "./admit.ts";
 import { Completion } from "./completion.ts";
+import { admitFailures } from "./dispatch/admit-failures.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
 import { ErrorBudget } from "./dispatch/error-budget.ts";
 import { Isolation, type IsolationOptions } from "./dispatch/isolation.ts";
@@ -52,6 +55,7 @@ export class Dispatching implements Phase, WorkersOwner {
 
   constructor(run: RunOfJob, { workers, losses }: Enqueuing, plan: DispatchPlan, left: Left) {
     const { deps, job } = run;
+    const admit = admitOf(run);
     const { totalBatches, batchSize, timeoutMs } = plan;
     this.run = run;
     this.workers = workers;
@@ -66,6 +70,9 @@ export class Dispatching implements Phase, WorkersOwner {
       },
       onError: (error) => run.unexpected(error),
       output: run.output,
+      admit: admitFailures(async (bytes) => {
+        if (deps.isOnDisk.database) await admit(bytes, FAILURES);
+      }),
     });
     this.completion = new Completion(run, workers);
     const errors = new ErrorBudget((line) => deps.jobLog(job.job_id, line));

@@ -34,6 +34,8 @@ export interface JobDeps {
   db: Database;
   store: ObjectStore;
   dataDir: string;
+  /** What of these is on the disk of the data directory, of which jobs leave a part free. */
+  isOnDisk: { outputs: boolean; database: boolean };
   /** Where jobs keep their items. */
   items: ItemsStore;
   /** The database belongs to this data directory, so files that it does not know are garbage. */

@@ -12,6 +12,7 @@ import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
+import { admitOf } from "./admit.ts";
 import { Dispatching, type DispatchPlan } from "./dispatching.ts";
 import { closeJob, endAtAnyRate, finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
@@ -161,7 +162,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   private openOutput(): Promise<JobOutput | undefined> {
     const { deps, job, store, diskWait } = this;
-    const own = { ...deps, store, diskWait, jobId: job.job_id, round: job.round };
+    const own = { ...deps, store, diskWait, admit: admitOf(this), jobId: job.job_id, round: job.round };
     return openOutput({ ...own, onError: (error) => this.failOutput(error) }, job);
   }
 

@@ -51,6 +51,8 @@ export interface RunOfJob {
   /** How to wait while the disk is full. */
   readonly diskWait: DiskWait;
   readonly isEnding: boolean;
+  /** The run ends once its batches in hand have ended. */
+  readonly isPausing: boolean;
   /** When its workers worked. */
   readonly spans: WorkerSpans;
   /** Aborted when the job is ending, or is left to the next controller. */

@@ -86,7 +86,7 @@ export function buildJobs(
   storesAndQueues: StoresAndQueues,
   pods: PodJobs | undefined,
 ): Jobs {
-  const { db, epoch, log, options, account, knowsFiles } = infrastructure;
+  const { db, epoch, log, options, account, knowsFiles, state } = infrastructure;
   const workerDeps = { ...infrastructure.workerDeps, capabilities };
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
@@ -101,6 +101,7 @@ export function buildJobs(
     ...storesAndQueues,
     db,
     dataDir,
+    isOnDisk: { outputs: state === undefined, database: options.database === undefined },
     items: itemsStore(infrastructure),
     knowsFiles,
     epoch,

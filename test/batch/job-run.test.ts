@@ -40,7 +40,7 @@ function openFiles(): string[] {
 
 function newRun(deps: object): JobRun {
   const places = { items: new EnqueuePlaces(), files: new EnqueuePlaces(), suspects: new SuspectPlace() };
-  const all = { dataDir: directory, epoch: 1, jobLog: () => {}, ...deps } as unknown as JobDeps;
+  const all = { dataDir: directory, epoch: 1, jobLog: () => {}, isOnDisk: {}, ...deps } as unknown as JobDeps;
   return new JobRun(all, JOB as JobRow, 0, { places, ticker: new RunTicker() });
 }
 

@@ -14,6 +14,14 @@ export interface Part {
 /** Copies stop first: then submissions still find space. */
 export const COPIES: Part = { name: "copies of input", share: 0.1, bytesMax: 1024 * MIB };
 export const SUBMISSIONS: Part = { name: "submissions", share: 0.05, bytesMax: 512 * MIB };
+/** Jobs that run stop last: what is left then is for keys, stops, deployments and the records of all. */
+export const PREDICTIONS: Part = { name: "predictions of jobs", share: 0.03, bytesMax: 256 * MIB };
+export const FAILURES: Part = { ...PREDICTIONS, name: "failed batches of jobs" };
+/** Less than predictions, which they take the place of. */
+export const OUTPUTS: Part = { name: "outputs of jobs", share: 0.02, bytesMax: 128 * MIB };
+
+/** Resolves when so many bytes may be written. False: more should not come. */
+export type Admit = (bytes: number, part: Part) => Promise<boolean>;
 
 /** Bytes that are being written now, and may not be on the disk yet. */
 let underWay = 0;

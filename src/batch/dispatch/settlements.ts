@@ -15,6 +15,7 @@ import { type FailedAttempt, saveFailedAttempt } from "../records/batch-rows.ts"
 import { type InHand, saveInHand } from "../records/interrupted-batches.ts";
 import { addSettled, FormerOwner } from "../records/owned-job.ts";
 import { NO_ROWS, type RowsPlace, type SettledRows } from "../rows/rows-place.ts";
+import type { AdmitFailures } from "./admit-failures.ts";
 
 export interface SettlementsOptions {
   jobId: string;
@@ -29,6 +30,7 @@ export interface SettlementsOptions {
   onError: (error: Error) => void;
   /** The rows of the job's output; undefined if it has none. */
   output?: SettledOutput | undefined;
+  admit?: AdmitFailures;
 }
 
 /** The rows of settled batches: durable before the commit that counts them. */
@@ -183,7 +185,8 @@ export class Settlements {
 
   private async commit(): Promise<void> {
     if (this.committing !== undefined) return this.committing;
-    this.committing = this.write().catch((error: Error) => {
+    const admitted = this.options.admit?.(this.failures, this.letters, this.isolated);
+    this.committing = (admitted?.then(() => this.write()) ?? this.write()).catch((error: Error) => {
       this.isBroken = true;
       this.options.onError(error);
     });

@@ -1,5 +1,6 @@
 /** What attempts of parts have changed since the last commit of a job. The commit that counts them has it all. */
 import type { Statements } from "../../database/database.ts";
+import { rowBytes } from "../records/batch-rows.ts";
 import { NO_ROWS, type RowsPlace, type SettledRows } from "../rows/rows-place.ts";
 import {
   type FailedItems,
@@ -33,6 +34,14 @@ export class IsolatedOutcomes {
 
   get isEmpty(): boolean {
     return this.changed.length === 0;
+  }
+
+  /** What the guilty items take of the database, about. */
+  get failedBytes(): number {
+    return this.changed.reduce(
+      (sum, { failed }) => sum + (failed === undefined ? 0 : rowBytes(failed.fault)),
+      0,
+    );
   }
 
   /** Batches whose search has ended, with guilty items or without. */

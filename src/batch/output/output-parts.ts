@@ -25,6 +25,8 @@ export interface OutputPartsOptions extends PartSources {
   /** The address below which the parts are. */
   prefix: string;
   compression: OutputCompression;
+  /** Waits until a part with so many bytes of rows may be written. */
+  admitPart: (bytes: number) => Promise<void>;
   files: SpoolFiles;
   totalBatches: number;
 }
@@ -92,6 +94,7 @@ export class OutputParts {
   private async writeOne(range: PartRange): Promise<void> {
     const number = this.nextNumber;
     const name = this.nameOf(number);
+    await this.options.admitPart(range.bytes);
     const content = await writePart(this.options, range, name);
     await this.save({ ...content, number, name, first_batch: range.first, next_batch: range.next });
     this.nextNumber++;
@@ -105,6 +108,7 @@ export class OutputParts {
     for (let number = 0; number < this.nextNumber; number++) {
       const [part] = await parts(db, jobId, number, 1);
       if (part === undefined || (await this.isWhole(part))) continue;
+      await this.options.admitPart(part.unpacked_bytes ?? part.bytes);
       await this.save(await rewritePart({ ...this.options, isSettled }, part, this.nameOf(number)));
     }
   }

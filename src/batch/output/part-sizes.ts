@@ -5,6 +5,8 @@ import { PART_BYTES } from "../../contracts/limits/outputs.ts";
 export interface PartRange {
   first: number;
   next: number;
+  /** Of their rows. */
+  bytes: number;
 }
 
 /** Collects settled batches in order, until they are enough for a part. */
@@ -37,7 +39,7 @@ export class PartSizes {
   }
 
   private cut(): PartRange {
-    const range = { first: this.first, next: this.next };
+    const range = { first: this.first, next: this.next, bytes: this.bytes };
     this.first = this.next;
     this.bytes = 0;
     return range;

@@ -45,6 +45,14 @@ export async function saveFailedAttempt(
   );
 }
 
+/** A row without its error. */
+const ROW_BYTES = 300;
+
+/** What a failure takes of the database, about. */
+export function rowBytes({ message, traceback }: WorkerFault): number {
+  return ROW_BYTES + message.length + traceback.length;
+}
+
 const GROUP_LENGTH_MAX = 200;
 
 /** Errors that differ only in numbers form one group: they are the same mistake on different data. */

@@ -15,6 +15,8 @@ const SPARE_MAX = 2;
 export interface SpoolStreamOptions {
   diskWait: DiskWait;
   nextFile: () => SpoolFile;
+  /** Waits until more may be written. False: the worker may send no more. */
+  admit: () => Promise<boolean>;
   /** So many bytes are written: the worker may send as many more. */
   onWritten: (bytes: number) => void;
 }
@@ -99,8 +101,10 @@ export class SpoolStream {
     this.filling = undefined;
     this.filled = 0;
     this.afterwards(async () => {
+      const mayCome = await this.options.admit();
       await file.write(filling.subarray(0, filled), offset);
       if (this.spare.length < SPARE_MAX) this.spare.push(filling);
+      if (!mayCome) return;
       this.window += filled;
       this.options.onWritten(filled);
     });

@@ -5,7 +5,9 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
+import { type Admit, PREDICTIONS } from "../../base/files/leave-free.ts";
 import { sync } from "../../base/files/sync.ts";
+import { OUTPUT_WINDOW_BYTES } from "../../contracts/limits/outputs.ts";
 import { ReadHandles } from "./read-handles.ts";
 import type { RowsPlace } from "./rows-place.ts";
 import { SpoolFile } from "./spool-file.ts";
@@ -18,16 +20,18 @@ const NAME = /^(\d+)\.jsonl$/;
 export class Spool {
   private readonly directory: string;
   private readonly diskWait: DiskWait;
+  private readonly admit: Admit;
   private readonly streams = new Set<SpoolStream>();
   private readonly reading = new ReadHandles();
   lastFile: number;
   /** Since the directory was synced. */
   private hasNewFiles = true;
 
-  private constructor(directory: string, lastFile: number, diskWait: DiskWait) {
+  private constructor(directory: string, lastFile: number, diskWait: DiskWait, admit: Admit) {
     this.directory = directory;
     this.lastFile = lastFile;
     this.diskWait = diskWait;
+    this.admit = admit;
   }
 
   /**
@@ -38,8 +42,9 @@ export class Spool {
     directory: string,
     { lastFile, epoch }: { lastFile: number; epoch: number },
     diskWait: DiskWait,
+    admit: Admit = async () => true,
   ): Spool {
-    return new Spool(directory, Math.max(lastFile, epoch * FILES_OF_EPOCH), diskWait);
+    return new Spool(directory, Math.max(lastFile, epoch * FILES_OF_EPOCH), diskWait, admit);
   }
 
   /** The numbers of the files that are there. */
@@ -62,9 +67,15 @@ export class Spool {
       const number = ++this.lastFile;
       return new SpoolFile(number, this.path(number), onCreated);
     };
-    const stream = new SpoolStream({ diskWait: this.diskWait, nextFile, onWritten });
+    const admit = () => this.admit(this.mayCome, PREDICTIONS);
+    const stream = new SpoolStream({ diskWait: this.diskWait, nextFile, admit, onWritten });
     this.streams.add(stream);
     return stream;
+  }
+
+  /** Bytes that all workers may have sent: a job that is stopped writes them without waiting. */
+  private get mayCome(): number {
+    return Math.min(this.streams.size * OUTPUT_WINDOW_BYTES, PREDICTIONS.bytesMax);
   }
 
   /** The worker is gone: what it sent without an ACK is of no use. */

@@ -6,8 +6,8 @@ describe("the size of parts", () => {
   it("ends a part with the batch that fills it", () => {
     const sizes = new PartSizes(5);
     expect(sizes.add(PART_BYTES - 1)).toBeUndefined();
-    expect(sizes.add(1)).toEqual({ first: 5, next: 7 });
-    expect(sizes.add(3 * PART_BYTES)).toEqual({ first: 7, next: 8 });
+    expect(sizes.add(1)).toEqual({ first: 5, next: 7, bytes: PART_BYTES });
+    expect(sizes.add(3 * PART_BYTES)).toEqual({ first: 7, next: 8, bytes: 3 * PART_BYTES });
     expect(sizes.added).toBe(8);
   });
 
@@ -16,7 +16,7 @@ describe("the size of parts", () => {
     expect(sizes.last()).toBeUndefined();
     sizes.add(10);
     sizes.add(0);
-    expect(sizes.last()).toEqual({ first: 0, next: 2 });
+    expect(sizes.last()).toEqual({ first: 0, next: 2, bytes: 10 });
     expect(sizes.last()).toBeUndefined();
   });
 

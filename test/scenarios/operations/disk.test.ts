@@ -31,18 +31,31 @@ class PythonPredictor:
         if payload[0].get("bad"): raise ValueError("bad")
 `;
 
+/** Its predictions, or its errors, take as much of the disk as its payload. */
+const FILLS = `
+class PythonPredictor:
+    def __init__(self, config): self.fails = config.get("fails")
+    def predict(self, payload):
+        if self.fails: raise ValueError(payload[0]["p"])
+        return payload[0]
+`;
+
 describe.runIf(isOnSqlite)("a small disk", () => {
   const server = new TestServer();
   const isMounted = isOnSqlite && mountSmallDisk(server.dataDir, 2 * DISK_MIB);
+  const deploy = () => {
+    const config = JSON.stringify({ handled: join(server.dir, "handled") });
+    server.deploy({
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n- name: fills\n  kind: BatchAPI\n  predictor: {path: fills.py}\n`,
+      "predictor.py": PREDICTOR,
+      "fills.py": FILLS,
+      "echo.py": ECHO,
+    });
+  };
   beforeAll(async () => {
     if (!isMounted) return;
     await server.start();
-    const config = JSON.stringify({ handled: join(server.dir, "handled") });
-    server.deploy({
-      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n`,
-      "predictor.py": PREDICTOR,
-      "echo.py": ECHO,
-    });
+    deploy();
   });
   afterAll(async () => {
     await server.stopProcesses();
@@ -69,6 +82,27 @@ describe.runIf(isOnSqlite)("a small disk", () => {
       expect(await server.fetch(`/jobs/${id}`, { method: "DELETE" })).toMatchObject({ status: 200 });
       expect(await server.ended("jobs", id)).toMatchObject({ status: "status_stopped" });
     }
+  });
+
+  it.runIf(isMounted).each([
+    ["predictions", { output: {} }],
+    ["failed batches", { config: { fails: true } }],
+  ])("has space for everything else while %s of a job wait for it", async (what, more) => {
+    const line = `{"p":"${"y".repeat(30_000)}"}\n`;
+    const path = server.writeInput("fills.jsonl", line.repeat(2_500));
+    const id = await server.submit("fills", {
+      workers: 2,
+      delimited_files: { store_paths: [path], batch_size: 1 },
+      ...more,
+    });
+    const log = () => server.cli(["logs", "fills", id]).out;
+    await eventually("it waits", () => log().includes(`${what} of jobs leave`), 60_000, log);
+    expect(server.cli(["pause", "jobs"])).toMatchObject({ code: 0 });
+    expect(await server.fetch(`/fills/${id}`, { method: "DELETE" })).toMatchObject({ status: 200 });
+    expect(await server.ended("fills", id)).toMatchObject({ status: "status_stopped" });
+    expect(server.cli(["unpause", "jobs"])).toMatchObject({ code: 0 });
+    expect(server.cli(["delete", "fills", "--records", "-y"]).code).toBe(0);
+    deploy();
   });
 
   it.runIf(isMounted)("keeps some space from submissions, for everything else", async () => {
@@ -123,6 +157,9 @@ describe.runIf(isOnSqlite)("a full disk", () => {
     return [response.status, await response.json()];
   };
   const ids = () => readFileSync(handled, "utf8").trim().split("\n");
+  /** It waits for space: while some is left, or at its end. */
+  const hasMetTheEnd = (id: string) =>
+    /disk is full|for everything else/.test(server.cli(["logs", "jobs", id]).out);
 
   it.runIf(isMounted)(
     "gives 507 to submissions, while jobs wait and lose nothing",
@@ -200,7 +237,7 @@ describe.runIf(isOnSqlite)("a full disk", () => {
       const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
       await eventually("the job has met the end of the disk", () => {
         fill();
-        return ids().length > 0 && server.cli(["logs", "jobs", id]).out.includes("disk is full");
+        return ids().length > 0 && hasMetTheEnd(id);
       });
       const stop = () =>
         server.fetch(`/jobs/${id}`, { method: "DELETE", signal: AbortSignal.timeout(15_000) });
@@ -257,7 +294,7 @@ describe.runIf(isOnSqlite)("a full disk", () => {
       const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
       await eventually("failed batches meet the end of the disk", () => {
         fill();
-        return server.cli(["logs", "jobs", id]).out.includes("disk is full");
+        return hasMetTheEnd(id);
       });
       const controller = server.child("controller");
       server.parent!.kill("SIGKILL");
