@@ -48,6 +48,7 @@ describe("numbers of the dashboard", () => {
       "3.1M",
     ]);
     expect(short(999_600)).toBe("1M");
+    expect([whole(999), whole(1000), whole(-12_345)]).toEqual(["999", "1,000", "-12,345"]);
     expect(whole(1_204_311)).toBe("1,204,311");
     expect(whole("12345678901234567890")).toBe("12345678901234567890");
     expect([counted(1, "batch", "batches"), counted(2, "batch", "batches")]).toEqual([

@@ -30,16 +30,21 @@ let stream: Stream | undefined;
 
 /**
  * The first overview comes without the worker, whose start takes longer than the response. What a page reads of its own
- * comes before it: a person waits for that.
+ * comes before it, and is drawn before it: a person waits for that.
  */
 async function readOnce(): Promise<void> {
-  await Promise.race([firstRead, new Promise((resolve) => setTimeout(resolve, FIRST_MS))]);
+  await Promise.race([firstRead?.then(drawn), new Promise((resolve) => setTimeout(resolve, FIRST_MS))]);
   try {
     const first = await ask<Overview>("/-/overview", { signal: AbortSignal.timeout(FIRST_MS) });
     if (live.value.state === "connecting") live.value = { state: "live", overview: first };
   } catch {
     // The stream says what is wrong.
   }
+}
+
+/** After the next frame. A tab that nobody sees has none. */
+function drawn(): Promise<void> {
+  return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
 /** Begins to follow, or begins anew after signing in or out. The stream begins when the page has its first numbers. */

@@ -3,9 +3,7 @@ import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { address, setQuery } from "../../address/address.ts";
 import { Progress } from "../../charts/progress.tsx";
-import { nowMs } from "../../format/now.ts";
 import { whole } from "../../format/numbers.ts";
-import { localTime } from "../../format/times.ts";
 import { overview } from "../../live/live.ts";
 import { Choice, Search } from "../../parts/filters.tsx";
 import { ApiLink, JobLink } from "../../parts/link.tsx";
@@ -155,7 +153,7 @@ function Row({ job, isOfOne }: { job: JobStatusRecord; isOfOne: boolean }) {
       <td>
         <Progress {...countsOf(job)} />
       </td>
-      <td title={localTime(job.created_time, nowMs())}>
+      <td>
         <Time at={job.created_time} isAgo />
       </td>
       <td class="number">
