@@ -72,6 +72,8 @@ export async function allIds(db: Statements, filter: JobFilter, most: number): P
 
 /** Those of these jobs that exist, in the order of `ids`. */
 export async function jobsByIds(db: Statements, ids: readonly string[]): Promise<JobRow[]> {
+  // PostgreSQL takes no empty list.
+  if (ids.length === 0) return [];
   const places = ids.map(() => "?").join(", ");
   const rows = await db.all<JobRow>(`SELECT ${JOB_COLUMNS} FROM jobs WHERE job_id IN (${places})`, ids);
   const byId = new Map(rows.map((row) => [row.job_id, row]));
