@@ -38,7 +38,8 @@ class Pulse {
     clearTimeout(this.timer);
     if (this.all.size === 0) return;
     const leftMs = Math.min(...[...this.all].map(({ dueMs }) => dueMs)) - monotonicMs();
-    this.timer = setTimeout(() => this.beat(), Math.ceil(leftMs)).unref();
+    // In the past after slow work, or if the process was stopped.
+    this.timer = setTimeout(() => this.beat(), Math.max(0, Math.ceil(leftMs))).unref();
   }
 
   private beat(): void {
