@@ -18,6 +18,7 @@ import { countPartial, filesOfParts } from "../../src/batch/isolate/parts-of-job
 import { reopen, reopenedBatches } from "../../src/batch/isolate/reopen-batches.ts";
 import { deleteLetters, lettersOf, makeLetter, saveLetter } from "../../src/batch/letters/letters.ts";
 import { letterTotals, queueCounts, queueExists, queueNames } from "../../src/batch/letters/queue-counts.ts";
+import { jobsByIds } from "../../src/batch/listing/find-jobs.ts";
 import { partTotals, savePart } from "../../src/batch/output/part-rows.ts";
 import {
   chargedAttempts,
@@ -385,6 +386,10 @@ describe.each([
       ofGroup,
       ofGroup,
     ]);
+  });
+
+  it.runIf(isHere)("finds no job for no id", async () => {
+    expect(await jobsByIds(db, [])).toEqual([]);
   });
 
   it.runIf(isHere)(
