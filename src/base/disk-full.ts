@@ -94,14 +94,14 @@ export function whenDiskHasSpace<T>(work: () => Promise<T>, wait: DiskWait): Pro
   return repeated(work, wait, isAwaited);
 }
 
-/** The same, also while the disk has less left than must be left (DiskNearlyFull). */
-export function whenDiskHasLeft<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
-  return repeated(work, wait, (error) => shortageOf(error) !== undefined);
-}
-
 /** The same as `whenDiskHasSpace` for work of jobs that run, which also waits while the disk or the database fails. */
 export function whenDiskWorks<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
   return repeated(work, wait, (error) => isAwaited(error) || isFault(error));
+}
+
+/** The same as `whenDiskWorks`, also while the disk has less left than must be left (DiskNearlyFull). */
+export function whenDiskHasLeft<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
+  return repeated(work, wait, (error) => shortageOf(error) !== undefined || isFault(error));
 }
 
 function isAwaited(error: unknown): boolean {

@@ -5,7 +5,7 @@ import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits/jobs.
 import { parseQueueName } from "../contracts/queues.ts";
 import type { Database } from "../database/database.ts";
 import { afterUnsettled, isSettled, segmentsWithSettled } from "../database/segment-rows.ts";
-import { admitOf } from "./admit.ts";
+import { admitRowsOf } from "./admit.ts";
 import { Completion } from "./completion.ts";
 import { admitFailures } from "./dispatch/admit-failures.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
@@ -55,7 +55,7 @@ export class Dispatching implements Phase, WorkersOwner {
 
   constructor(run: RunOfJob, { workers, losses }: Enqueuing, plan: DispatchPlan, left: Left) {
     const { deps, job } = run;
-    const admit = admitOf(run);
+    const admit = admitRowsOf(run);
     const { totalBatches, batchSize, timeoutMs } = plan;
     this.run = run;
     this.workers = workers;
@@ -70,9 +70,7 @@ export class Dispatching implements Phase, WorkersOwner {
       },
       onError: (error) => run.unexpected(error),
       output: run.output,
-      admit: admitFailures(async (bytes) => {
-        if (deps.isOnDisk.database) await admit(bytes, FAILURES);
-      }),
+      admit: admitFailures((bytes) => admit(bytes, FAILURES)),
     });
     this.completion = new Completion(run, workers);
     const errors = new ErrorBudget((line) => deps.jobLog(job.job_id, line));
@@ -150,7 +148,8 @@ export class Dispatching implements Phase, WorkersOwner {
   tick(nowMs: number): void {
     this.workers.tick(nowMs);
     this.letLeave();
-    if (this.timeoutMs === undefined) return;
+    // While the job waits for the disk, its workers may have to wait as well.
+    if (this.timeoutMs === undefined || this.run.diskWait.waiting?.size) return;
     for (const worker of this.dispatcher.overdue(nowMs, this.timeoutMs)) worker.killForTimeout();
   }
 

@@ -16,7 +16,8 @@ export const COPIES: Part = { name: "copies of input", share: 0.1, bytesMax: 102
 export const SUBMISSIONS: Part = { name: "submissions", share: 0.05, bytesMax: 512 * MIB };
 /** Jobs that run stop last: what is left then is for keys, stops, deployments and the records of all. */
 export const PREDICTIONS: Part = { name: "predictions of jobs", share: 0.03, bytesMax: 256 * MIB };
-export const FAILURES: Part = { ...PREDICTIONS, name: "failed batches of jobs" };
+/** The database's file never becomes smaller, so they stop before submissions do. */
+export const FAILURES: Part = { name: "failed batches of jobs", share: 0.06, bytesMax: 640 * MIB };
 /** Less than predictions, which they take the place of. */
 export const OUTPUTS: Part = { name: "outputs of jobs", share: 0.02, bytesMax: 128 * MIB };
 

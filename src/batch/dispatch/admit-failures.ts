@@ -8,9 +8,9 @@ export type AdmitFailures = (
   failures: readonly FailedAttempt[],
   letters: readonly DeadLetter[],
   isolated: Pick<IsolatedOutcomes, "failedBytes">,
-) => Promise<void> | undefined;
+) => Promise<unknown> | undefined;
 
-export function admitFailures(admit: (bytes: number) => Promise<void>): AdmitFailures {
+export function admitFailures(admit: (bytes: number) => Promise<unknown>): AdmitFailures {
   return (failures, letters, { failedBytes }) => {
     const ofFailures = failures.reduce((sum, { fault }) => sum + rowBytes(fault), failedBytes);
     const bytes = letters.reduce((sum, { body }) => sum + body.length, ofFailures);

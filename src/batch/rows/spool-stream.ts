@@ -104,9 +104,8 @@ export class SpoolStream {
       const mayCome = await this.options.admit();
       await file.write(filling.subarray(0, filled), offset);
       if (this.spare.length < SPARE_MAX) this.spare.push(filling);
-      if (!mayCome) return;
       this.window += filled;
-      this.options.onWritten(filled);
+      if (mayCome) this.options.onWritten(filled);
     });
   }
 

@@ -15,6 +15,8 @@ import { SpoolStream } from "./spool-stream.ts";
 
 /** Of one controller in one job, at most: a petabyte of rows. */
 const FILES_OF_EPOCH = 2 ** 24;
+/** Many workers seldom send all at once, and a small disk must be large enough for them. */
+const MAY_COME_MAX = 64 * 2 ** 20;
 const NAME = /^(\d+)\.jsonl$/;
 
 export class Spool {
@@ -75,7 +77,7 @@ export class Spool {
 
   /** Bytes that all workers may have sent: a job that is stopped writes them without waiting. */
   private get mayCome(): number {
-    return Math.min(this.streams.size * OUTPUT_WINDOW_BYTES, PREDICTIONS.bytesMax);
+    return Math.min(this.streams.size * OUTPUT_WINDOW_BYTES, MAY_COME_MAX);
   }
 
   /** The worker is gone: what it sent without an ACK is of no use. */

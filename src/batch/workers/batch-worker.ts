@@ -29,14 +29,13 @@ import { chargeOf } from "./worker-death.ts";
 import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 
 const LAST_WORDS_MS = 500;
-
 export class BatchWorker {
   readonly deliveries: Deliveries;
   state: "initializing" | "ready" | "gone" = "initializing";
   hasOnJobComplete = false;
   /** Somebody else should have its compute. */
   isAskedToYield = false;
-  /** Monotonic milliseconds of the last sign of progress. */
+  /** Monotonic milliseconds of its last sign of progress, or of what it may have waited for. */
   lastProgressMs = performance.now();
   /** How long its process took until it was ready. */
   startMs = 0;
@@ -218,6 +217,7 @@ export class BatchWorker {
   }
 
   private grantOutput(bytes: number): void {
+    this.lastProgressMs = performance.now();
     if (this.state !== "gone") this.connection?.send(MESSAGE.OUTPUT_CREDIT, 0, encodeByteCount(bytes));
   }
 
@@ -243,8 +243,8 @@ export class BatchWorker {
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);
     if (!wasReady && exit.interruption !== undefined) return this.events.onInterrupted(this, exit);
     if (!wasReady) return this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
-    const { broken, hasTimedOut: timedOut } = this;
-    const left = { outstanding: this.deliveries.outstanding.takeAll(), broken, exit, timedOut };
+    const outstanding = this.deliveries.outstanding.takeAll();
+    const left = { outstanding, broken: this.broken, exit, timedOut: this.hasTimedOut };
     this.events.onDeath(this, { ...left, ...chargeOf(note, this.connection?.welcome.connection, left) });
   }
 }

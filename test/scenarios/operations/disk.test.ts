@@ -31,6 +31,8 @@ class PythonPredictor:
         if payload[0].get("bad"): raise ValueError("bad")
 `;
 
+/** Of a batch, in seconds. */
+const FILLS_TIMEOUT_S = 5;
 /** Its predictions, or its errors, take as much of the disk as its payload. */
 const FILLS = `
 class PythonPredictor:
@@ -46,7 +48,7 @@ describe.runIf(isOnSqlite)("a small disk", () => {
   const deploy = () => {
     const config = JSON.stringify({ handled: join(server.dir, "handled") });
     server.deploy({
-      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n- name: fills\n  kind: BatchAPI\n  predictor: {path: fills.py}\n`,
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n- name: fills\n  kind: BatchAPI\n  predictor: {path: fills.py, timeout: ${FILLS_TIMEOUT_S}s}\n`,
       "predictor.py": PREDICTOR,
       "fills.py": FILLS,
       "echo.py": ECHO,
@@ -97,11 +99,16 @@ describe.runIf(isOnSqlite)("a small disk", () => {
     });
     const log = () => server.cli(["logs", "fills", id]).out;
     await eventually("it waits", () => log().includes(`${what} of jobs leave`), 60_000, log);
+    await new Promise((resolve) => setTimeout(resolve, 2_000 * FILLS_TIMEOUT_S));
+    expect(log(), "workers that wait for the disk are not killed").not.toMatch(/timeout|was killed/);
     expect(server.cli(["pause", "jobs"])).toMatchObject({ code: 0 });
     expect(await server.fetch(`/fills/${id}`, { method: "DELETE" })).toMatchObject({ status: 200 });
     expect(await server.ended("fills", id)).toMatchObject({ status: "status_stopped" });
     expect(server.cli(["unpause", "jobs"])).toMatchObject({ code: 0 });
     expect(server.cli(["delete", "fills", "--records", "-y"]).code).toBe(0);
+    // Its files go once its workers have ended.
+    const other = { workers: 1, item_list: { items: [{ id: 2 }], batch_size: 1 } };
+    await eventually("there is space again", async () => (await server.post("/jobs", other)).status === 200);
     deploy();
   });
 
