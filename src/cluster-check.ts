@@ -2,16 +2,13 @@
 import type { ClusterPods, FollowedCluster, PodFound } from "./cli/server/context.ts";
 import { accessTrouble } from "./kubernetes/access-trouble.ts";
 import { ApiClient } from "./kubernetes/api-client.ts";
+import { type ClusterEvent, newestOf } from "./kubernetes/cluster-event.ts";
 import { findAccess } from "./kubernetes/find-access.ts";
 import { ListAndWatch } from "./kubernetes/list-and-watch.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import { podState } from "./kubernetes/pod-state.ts";
-import { type KubernetesObject, pathOf } from "./kubernetes/resources.ts";
+import { pathOf } from "./kubernetes/resources.ts";
 import { kubeconfigFile, serverEnvironment } from "./settings/environment.ts";
-
-interface Event extends KubernetesObject {
-  message?: string;
-}
 
 /** Throws an error with a cure if there is no cluster to ask. */
 export function openCluster(asked: ClusterPods): FollowedCluster {
@@ -63,7 +60,9 @@ function podFound(pod: Pod): PodFound {
 
 /** Why the owner of the pods could not create any, in its own words; undefined if it did not say. */
 async function whyNone(client: ApiClient, { namespace, owner }: ClusterPods): Promise<string | undefined> {
-  const fieldSelector = `involvedObject.name=${owner},reason=FailedCreate`;
-  const { items } = await client.get<{ items: Event[] }>(pathOf("Event", namespace), { fieldSelector });
-  return items.at(-1)?.message;
+  const fieldSelector = "reason=FailedCreate";
+  const { items } = await client.get<{ items: ClusterEvent[] }>(pathOf("Event", namespace), {
+    fieldSelector,
+  });
+  return newestOf(owner, items)?.message;
 }

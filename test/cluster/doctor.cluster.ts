@@ -43,10 +43,13 @@ function quern(args: readonly string[], kubeconfig = ADMIN): Promise<Ended> {
 const doctor = (...args: string[]) => quern(["doctor", "--namespace", NAMESPACE, ...args]);
 
 /** Applies what `quern export kubernetes` prints for this image. */
-async function install(image: string, cpus = "0.2"): Promise<void> {
-  const size = ["--cpus", cpus, "--memory", "256Mi", "--storage", "1Gi"];
+async function install(image: string, cpus = "0.2", kind = ["--storage", "1Gi"]): Promise<void> {
+  const size = ["--cpus", cpus, "--memory", "256Mi", ...kind];
   apply((await quern(["export", "kubernetes", "--namespace", NAMESPACE, "--image", image, ...size])).stdout);
 }
+
+const TWO = ["--replicas", "2", "--database-secret", "database", "--state", "s3://bucket/quern"];
+const QUOTA = /exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0/;
 
 /** Repeats the command until it says this, and ends with this code. */
 async function eventuallySays(text: RegExp, code: number): Promise<Ended> {
@@ -70,9 +73,12 @@ it("says why pods cannot be created, in the cluster's words", async () => {
   const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "none", namespace: NAMESPACE } };
   apply({ ...quota, spec: { hard: { pods: "0" } } });
   await install("quern.test/absent:1");
-  await eventuallySays(/exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0/, 1);
+  await eventuallySays(QUOTA, 1);
+  kubectl(["-n", NAMESPACE, "delete", "statefulset,events", "--all"]);
+  await install("quern.test/absent:1", "0.2", TWO);
+  await eventuallySays(QUOTA, 1);
+  kubectl(["-n", NAMESPACE, "delete", "deployment,poddisruptionbudget,events", "--all"]);
   kubectl(["-n", NAMESPACE, "delete", "resourcequota", "none"]);
-  kubectl(["-n", NAMESPACE, "delete", "statefulset", "quern"]);
 });
 
 it("says that an image cannot be pulled, and waits until all pods are ready", async () => {
