@@ -8,6 +8,7 @@ import type { JobRow } from "../../src/batch/records/job-rows.ts";
 import { SLICE_MS } from "../../src/contracts/limits/event-loop.ts";
 import type { OpenStreams } from "../../src/control/answers/open-streams.ts";
 import { seriesRoutes } from "../../src/control/dashboard/series.ts";
+import { type VersionRoutesDeps, versionRoutes } from "../../src/control/dashboard/versions.ts";
 import { failuresResponse } from "../../src/control/jobs/job-failures.ts";
 import { ReadsInTurn } from "../../src/control/requests/reads-in-turn.ts";
 import type { SeriesDeps } from "../../src/series/read-series.ts";
@@ -144,6 +145,45 @@ describe("long reads", () => {
     expect(order.slice(0, order.indexOf("other"))).toEqual(["begins"]);
     expect(order.slice(-3)).toEqual(["ends", "ends", "ends"]);
   });
+
+  test.each(["versions", "diff"])(
+    "of %s go on without their turn while a project is fetched",
+    async (what) => {
+      const order: string[] = [];
+      const deployed = {
+        get: async () => ({ api_id: "one" }),
+        history: async () => [{ api_id: "one", deployed_time: "t0" }],
+        projectOf: async () => "project",
+        configText: async () => "{}",
+      };
+      const of = async () => {
+        order.push("begins");
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+        order.push("ends");
+        return [];
+      };
+      const reads = new ReadsInTurn(KEYS);
+      const shown = { ofVersion: async () => "{}" };
+      const deps = { apis: { deployed }, keys: KEYS, projectLists: { of }, shown, reads };
+      const both = new Hono();
+      both.route("/", versionRoutes(deps as unknown as VersionRoutesDeps));
+      both.get("/other", (c) =>
+        reads.take(c, async () => {
+          order.push("other");
+          return c.text("read");
+        }),
+      );
+      const ask = (path: string, key: string) =>
+        both.request(
+          path,
+          { headers: { "x-api-key": key } },
+          { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
+        );
+      const answers = await Promise.all([ask(`/-/apis/iris/${what}`, "many"), ask("/other", "one")]);
+      expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+      expect(order).toEqual(["begins", "other", "ends"]);
+    },
+  );
 
   test("of a client that has left are not made", async () => {
     const client = new Client();

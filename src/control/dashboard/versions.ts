@@ -19,7 +19,7 @@ import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import type { ShownConfig } from "../answers/shown-config.ts";
 import { isAdmin } from "../requests/authorization.ts";
-import type { Pass, ReadsInTurn } from "../requests/reads-in-turn.ts";
+import { type Pass, type ReadsInTurn, STORE_TURN_MAX_MS } from "../requests/reads-in-turn.ts";
 
 export interface VersionRoutesDeps {
   apis: Apis;
@@ -39,11 +39,16 @@ const FILES_OF_A_CHUNK = 200;
 
 export function versionRoutes(deps: VersionRoutesDeps): Hono {
   const app = new Hono();
+  // A project may have to be fetched from a store first.
   app.get("/-/apis/:name/versions", (c) =>
-    deps.reads.take(c, async (pass) => {
-      const { api_id } = await deps.apis.deployed.get(c.req.param("name"));
-      return jsonChunks(c, deps.lists, versions(c, deps, c.req.param("name"), api_id), pass);
-    }),
+    deps.reads.take(
+      c,
+      async (pass) => {
+        const { api_id } = await deps.apis.deployed.get(c.req.param("name"));
+        return jsonChunks(c, deps.lists, versions(c, deps, c.req.param("name"), api_id), pass);
+      },
+      STORE_TURN_MAX_MS,
+    ),
   );
   app.get("/-/apis/:name/changes", (c) =>
     deps.reads.take(c, async () => {
@@ -53,7 +58,7 @@ export function versionRoutes(deps: VersionRoutesDeps): Hono {
     }),
   );
   app.get("/-/apis/:name/diff", (c) =>
-    deps.reads.take(c, async (pass) => c.json(await versionDiff(c, deps, pass))),
+    deps.reads.take(c, async (pass) => c.json(await versionDiff(c, deps, pass)), STORE_TURN_MAX_MS),
   );
   return app;
 }

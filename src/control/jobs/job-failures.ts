@@ -13,10 +13,7 @@ import { LIST_LIMIT_DEFAULT } from "../../contracts/limits/responses.ts";
 import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { limitOf } from "../requests/parameters.ts";
-import type { ReadsInTurn } from "../requests/reads-in-turn.ts";
-
-/** The items of failures may be in a store. */
-const TURN_MAX_MS = 100;
+import { type ReadsInTurn, STORE_TURN_MAX_MS } from "../requests/reads-in-turn.ts";
 
 export interface FailuresDeps {
   jobs: Jobs;
@@ -34,13 +31,18 @@ export async function failuresResponse(
   const after = cursorOf(c);
   const like = likeOf(c);
   if (group === "error")
-    return reads.take(c, (pass) => jsonChunks(c, lists, groupsAsJson(jobs.records, job), pass), TURN_MAX_MS);
+    return reads.take(
+      c,
+      (pass) => jsonChunks(c, lists, groupsAsJson(jobs.records, job), pass),
+      STORE_TURN_MAX_MS,
+    );
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got ${quotedBeginning(group)})`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
     return lists.answer(c, allAsLines(jobs.records, job, after, like), "application/x-ndjson");
   const page = () => pageAsJson(jobs.records, job, { after, limit, like });
-  return reads.take(c, (pass) => jsonChunks(c, lists, page(), pass), TURN_MAX_MS);
+  // The items of failures may be in a store.
+  return reads.take(c, (pass) => jsonChunks(c, lists, page(), pass), STORE_TURN_MAX_MS);
 }
 
 /** `7` is after batch 7, `7.12` after its item 12. */

@@ -14,6 +14,8 @@ import { clientLeft } from "./connection.ts";
 
 /** After each, others have the event loop for as long as it took; waiting for the database is no work. */
 const REST_MAX_MS = 100;
+/** For reads that may wait for an object store: they keep the turn for so long at most. */
+export const STORE_TURN_MAX_MS = 100;
 
 /** What a read awaits after each piece of work: it may have to wait for its next turn. */
 export type Pass = () => Promise<void>;
