@@ -6,15 +6,17 @@
 import { inBackground } from "../../base/boundary.ts";
 import { isSuspect } from "../../explain/past/suspect.ts";
 
-/** What is known of an API is so old at most, if it looks slow. */
+/** An API that looks slow is asked about again after so long; later, if there are more of them than seconds. */
 const AGAIN_MS = 15_000;
 /** Others are asked about one by one. */
 const TURN_MS = 10_000;
+/** If nobody read for so long, earlier answers are not shown. */
+const UNREAD_MS = 120_000;
 
 type Durations = ReadonlyMap<string, readonly (readonly number[])[]>;
 
 interface Known {
-  /** What is slow; undefined if nothing is. */
+  /** Undefined if nothing is slow, or if the explanation failed. */
   title: string | undefined;
   atMs: number;
 }
@@ -27,6 +29,9 @@ export class SlowApis {
   private suspectedMs = Number.NEGATIVE_INFINITY;
   private turnMs = Number.NEGATIVE_INFINITY;
   private isAsking = false;
+  private readMs = Number.NEGATIVE_INFINITY;
+  /** Older answers are not shown. */
+  private sinceMs = Number.NEGATIVE_INFINITY;
 
   constructor(explain: (name: string) => Promise<string | undefined>) {
     this.explain = explain;
@@ -34,6 +39,8 @@ export class SlowApis {
 
   /** What is known now. `busy`: those with requests in the last minute; only they can be slow. */
   read(busy: readonly string[], durations: () => Durations, nowMs: number): ReadonlyMap<string, string> {
+    if (nowMs - this.readMs > UNREAD_MS) this.sinceMs = nowMs;
+    this.readMs = nowMs;
     const names = new Set(busy);
     for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);
     if (nowMs - this.suspectedMs >= TURN_MS) {
@@ -43,7 +50,9 @@ export class SlowApis {
     const next = this.isAsking ? undefined : this.next(busy, nowMs);
     if (next !== undefined) inBackground(this.ask(next, nowMs));
     return new Map(
-      [...this.known].flatMap(([name, { title }]) => (title === undefined ? [] : [[name, title]])),
+      [...this.known].flatMap(([name, { title, atMs }]) =>
+        title === undefined || atMs < this.sinceMs ? [] : [[name, title]],
+      ),
     );
   }
 
@@ -65,9 +74,12 @@ export class SlowApis {
 
   private async ask(name: string, nowMs: number): Promise<void> {
     this.isAsking = true;
+    let title: string | undefined;
     try {
-      this.known.set(name, { title: await this.explain(name), atMs: nowMs });
+      title = await this.explain(name);
     } finally {
+      // Also after an error: otherwise this one would be the oldest for ever.
+      this.known.set(name, { title, atMs: nowMs });
       this.isAsking = false;
     }
   }

@@ -1,6 +1,7 @@
 /** Which of many APIs are asked about, and how often. */
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { reportFaultsTo } from "../../../src/base/boundary.ts";
 import { DURATION_BOUNDS_S } from "../../../src/contracts/reports.ts";
 import { SlowApis } from "../../../src/control/overview/slow-apis.ts";
 
@@ -61,6 +62,38 @@ describe("slow APIs", () => {
     }
     expect(asked).toHaveLength(5);
     expect(slow.read(["api0"], even, 61_000).size).toBe(1);
+  });
+
+  it("do not include answers from before a time in which nobody read, until they are asked about again", async () => {
+    const { slow } = await follow(
+      (name) => (name === "api3" || name === "api7" ? "It is slow" : undefined),
+      10,
+    );
+    const shown = (nowMs: number) => [...slow.read(names, durations, nowMs).keys()];
+    expect(shown(100_000)).toEqual(["api3", "api7"]);
+    await turn();
+    expect(shown(3_600_000)).toEqual([]);
+    await turn();
+    shown(3_601_000);
+    await turn();
+    expect(shown(3_602_000).sort()).toEqual(["api3", "api7"]);
+  });
+
+  it("are not asked about at once again if an explanation failed", async () => {
+    const asked: string[] = [];
+    const faults: Error[] = [];
+    reportFaultsTo((fault) => faults.push(fault));
+    const slow = new SlowApis(async (name) => {
+      asked.push(name);
+      throw new Error("no database");
+    });
+    for (let second = 0; second < 15; second++) {
+      slow.read(names, durations, second * 1_000);
+      await turn();
+    }
+    expect(asked.slice(0, 2)).toEqual(["api3", "api7"]);
+    expect(new Set(asked).size).toBe(asked.length);
+    expect(faults).toHaveLength(asked.length);
   });
 
   it("are asked about one at a time", async () => {
