@@ -1,4 +1,4 @@
-/** What the messages of one group of errors have in common: they differ in numbers only. Pure. */
+/** Finds what messages of one group of errors have in common: they differ in numbers only. Pure. */
 
 const LENGTH_MAX = 200;
 
@@ -11,7 +11,7 @@ export function commonMessage(messages: readonly string[]): string {
   if (messages.every((message) => message === first)) return first;
   const lines = messages.map((message) => message.split("\n", 1)[0]!);
   const text = sameTexts(lines) ? withoutNumbers(lines) : commonBeginning(lines);
-  return text.length <= LENGTH_MAX ? text : `${text.slice(0, LENGTH_MAX - 1)}…`;
+  return text.length <= LENGTH_MAX ? text : `${beginning(text, LENGTH_MAX - 1)}…`;
 }
 
 /** Texts at even places, numbers at odd ones. */
@@ -32,6 +32,12 @@ function withoutNumbers(lines: readonly string[]): string {
 /** Messages that are long may also differ in the end. */
 function commonBeginning(lines: readonly string[]): string {
   const [first = ""] = lines;
-  const differs = Array.from(first, (_, at) => lines.some((line) => line[at] !== first[at])).indexOf(true);
-  return `${differs < 0 ? first : first.slice(0, differs)}…`;
+  let same = 0;
+  while (same < first.length && lines.every((line) => line[same] === first[same])) same++;
+  return `${beginning(first, same)}…`;
+}
+
+/** At most so many code units. A character that takes two of them is not split. */
+function beginning(text: string, length: number): string {
+  return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, "");
 }

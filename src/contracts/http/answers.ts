@@ -45,7 +45,7 @@ export const failureGroupsSchema = z.strictObject({
       batches: count,
       first_batch_index: count,
       common_message: z.string().meta({
-        description: "what their messages have in common; … stands for numbers that differ",
+        description: "what the messages of some of them have in common; … stands for numbers that differ",
       }),
       error: errorSchema.meta({ description: "of the first batch; the others differ only in numbers" }),
     }),

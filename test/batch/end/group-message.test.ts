@@ -19,6 +19,8 @@ describe("what the messages of a group have in common", () => {
     ["first lines that are the same", ["no row\n1", "no row\n2"], "no row"],
     ["a number at the end", ["17", "18"], "…"],
     ["messages that differ in their ends", ["image 4: broken header", "image 4: broken"], "image 4: broken…"],
+    ["characters of two code units", ["🙂🙂 no x", "🙂🙂 no field"], "🙂🙂 no …"],
+    ["such a character that differs in its second half", ["bad 🙂", "bad 🙃"], "bad …"],
     ["no message", ["", ""], ""],
   ])("of %s", (_, messages, common) => {
     expect(commonMessage(messages)).toBe(common);
@@ -28,5 +30,13 @@ describe("what the messages of a group have in common", () => {
     const long = (number: number) => `row ${number} ${"x".repeat(300)}`;
     const common = commonMessage([long(1), long(2)]);
     expect([common.length, common.slice(0, 8), common.at(-1)]).toEqual([200, "row … xx", "…"]);
+  });
+
+  it("is not cut inside a character", () => {
+    const common = commonMessage([1, 2].map((number) => `${number}${"🙂".repeat(150)}`));
+    expect(common).toBe(`…${"🙂".repeat(99)}…`);
+    expect(commonMessage([1, 2].map((number) => `${number}x${"🙂".repeat(150)}`))).toBe(
+      `…x${"🙂".repeat(98)}…`,
+    );
   });
 });
