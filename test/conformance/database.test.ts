@@ -393,7 +393,7 @@ describe.each([
   });
 
   it.runIf(isHere)(
-    "finds a few errors of a group: of its first batch, of one amid, and of its last",
+    "finds a few errors of a group: of its first batch, of one in the middle, and of its last",
     async () => {
       await db.run(
         `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)

@@ -36,7 +36,7 @@ export class IsolatedOutcomes {
     return this.changed.length === 0;
   }
 
-  /** What the guilty items take of the database, about. */
+  /** About how many bytes the guilty items take in the database. */
   get failedBytes(): number {
     return this.changed.reduce(
       (sum, { failed }) => sum + (failed === undefined ? 0 : rowBytes(failed.fault)),

@@ -48,7 +48,7 @@ export async function saveFailedAttempt(
 /** A row without its error. */
 const ROW_BYTES = 300;
 
-/** What a failure takes of the database, about. */
+/** About how many bytes a failure takes in the database. */
 export function rowBytes({ message, traceback }: WorkerFault): number {
   return ROW_BYTES + message.length + traceback.length;
 }

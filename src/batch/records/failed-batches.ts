@@ -124,7 +124,7 @@ async function rowsAfter(
   );
 }
 
-/** The errors of a few batches of a group, as JSON: of its first one, which is `first`, of one amid, and of the last. */
+/** The errors of a few batches of a group, as JSON: of its first one, which is `first`, of one in the middle, and of the last. */
 export async function errorsOfGroup(
   db: Statements,
   jobId: string,
@@ -141,9 +141,11 @@ export async function errorsOfGroup(
     [jobId, group, first],
   );
   if (last === undefined) return [head];
-  const middle = Math.floor((first + last.batch_index) / 2);
-  const [amid] = await rowsOfGroup(db, jobId, { after: middle, limit: 1, group });
-  return amid === undefined || amid.batch_index === last.batch_index ? [head, last] : [head, amid, last];
+  const after = Math.floor((first + last.batch_index) / 2);
+  const [middle] = await rowsOfGroup(db, jobId, { after, limit: 1, group });
+  return middle === undefined || middle.batch_index === last.batch_index
+    ? [head, last]
+    : [head, middle, last];
 }
 
 export interface FailureGroup {

@@ -50,7 +50,7 @@ function jobCells(job: JobStatusRecord): string[] {
   return [job_id, STATUS_TEXT[status], progress, failed, dateTime(start_time), duration(job)];
 }
 
-/** Of its last round: the time between two rounds is nobody's work. */
+/** How long its last round took: nothing ran between two rounds. */
 function duration({ created_time, round_time = created_time, end_time }: JobStatusRecord): string {
   return age((end_time === undefined ? wallMs() : Date.parse(end_time)) - Date.parse(round_time));
 }

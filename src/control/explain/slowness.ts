@@ -1,4 +1,4 @@
-/** What an explanation of an API says about its speed, without the rest of it: the overview asks about many. */
+/** Explains the speed of an API, and nothing else of it: the overview asks about many. */
 import { wallMs } from "../../base/clock.ts";
 import { slownessFindings } from "../../explain/api/traffic-findings.ts";
 import { rolloutFacts, trafficFacts } from "./api-facts.ts";

@@ -47,7 +47,7 @@ export function JobSummary({ status, row }: { status: Status; row: OverviewJob |
   );
 }
 
-/** Of its last round: nothing ran between two rounds. */
+/** The duration is that of the last round: nothing ran between two rounds. */
 function tookLabel({ round, end_time }: Status): string {
   const verb = end_time === undefined ? "For" : "Took";
   return round === undefined ? verb : `Round ${round} ${verb.toLowerCase()}`;
