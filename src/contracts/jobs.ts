@@ -187,7 +187,8 @@ export const jobStatusSchema = z.strictObject({
     .optional()
     .meta({ description: "the last round, of a job that was redriven or resumed" }),
   round_time: z.string().optional().meta({
-    description: "when the last round began, of a job that was redriven or resumed",
+    description:
+      "when the last round began, of a job that was redriven or resumed; each pause of the round moves it on by its length",
   }),
   queued_time: z.string().optional().meta({
     description: "since when a job in progress waits for its first worker; absent once one was ready",

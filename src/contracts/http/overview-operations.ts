@@ -70,6 +70,7 @@ const overviewJobSchema = z.strictObject({
   api_name: z.string(),
   status: z.enum(JOB_STATUSES),
   created_time: time,
+  round_time: time.nullable().meta({ description: "as in its status; null in its first round" }),
   total_batch_count: count.nullable(),
   succeeded: count,
   failed: count.meta({ description: "batches that finally failed" }),

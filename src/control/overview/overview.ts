@@ -28,7 +28,7 @@ export interface OverviewDeps extends HealthRoutesDeps {
   queues: Queues;
 }
 
-/** What an explanation of an API calls slow. */
+/** Returns the title of the finding, if an explanation of the API calls something slow. */
 export type Slowness = (name: string) => Promise<string | undefined>;
 
 type TrafficNow = ReturnType<RecentTraffic["read"]>;
@@ -224,11 +224,12 @@ export class Overview {
     const { job_id, api_name, created_time, workers, succeeded, total_batch_count, paused_time } = row;
     const counts = jobs.workerCounts(job_id);
     const live = { counts, waiting: jobs.waiting(job_id, true) };
-    const { status, batches_in_queue: in_queue, waiting = null } = jobStatus(row, "", live);
+    const shown = jobStatus(row, "", live);
+    const { status, batches_in_queue: in_queue, waiting = null, round_time = null } = shown;
     // While it enqueues, nobody knows how much is left.
     const isKnown = total_batch_count !== null && batches_per_s !== null && batches_per_s > 0;
     return {
-      ...{ job_id, api_name, status, created_time, total_batch_count, succeeded },
+      ...{ job_id, api_name, status, created_time, round_time, total_batch_count, succeeded },
       ...{ failed: row.failed_batches, in_queue, workers, running_workers: counts.running, batches_per_s },
       eta_s: isKnown ? Math.round(in_queue / batches_per_s) : null,
       ...{ waiting, paused_time },

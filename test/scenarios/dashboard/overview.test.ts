@@ -72,7 +72,7 @@ describe("the overview", () => {
     await eventually("two batches are settled", () => mine()?.in_queue === 1 && mine()?.failed === 1);
     expect(mine()).toMatchObject({
       ...{ api_name: "jobs", status: "status_running", total_batch_count: 3, succeeded: 1, workers: 1 },
-      ...{ running_workers: 1, waiting: null, paused_time: null },
+      ...{ running_workers: 1, waiting: null, paused_time: null, round_time: null },
     });
     expect(api(shown(), "jobs")?.running_jobs).toBe(1);
     writeFileSync(open, "");
@@ -150,6 +150,19 @@ describe("the overview", () => {
     expect(titles().join("\n")).toMatch(
       /^echo: predict\(\) itself is slow: .*; `quern explain echo` says why$/m,
     );
+  });
+
+  it("has when the last round of a redriven job began", async () => {
+    const id = await submit([{ do: "raise" }]);
+    const { end_time } = await server.ended("jobs", id);
+    await server.fetch("/-/apis/jobs/pause", { method: "POST", headers: headers() });
+    expect(server.cli(["job", "redrive", "jobs", id]).code).toBe(0);
+    const job = async () => (await read()).jobs.find(({ job_id }) => job_id === id);
+    await eventually("it is in the overview", async () => (await job()) !== undefined);
+    const { round_time } = (await job())!;
+    expect(Date.parse(round_time!)).toBeGreaterThanOrEqual(Date.parse(end_time!));
+    await server.fetch("/-/apis/jobs/unpause", { method: "POST", headers: headers() });
+    await server.ended("jobs", id);
   });
 
   it("ends within two seconds of the revocation of its key", async () => {

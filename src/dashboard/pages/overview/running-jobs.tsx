@@ -60,7 +60,7 @@ function Row({ job }: { job: OverviewJob }) {
         {job.running_workers}/{job.workers}
       </td>
       <td class="number">
-        <Elapsed from={job.created_time} />
+        <Elapsed from={job.round_time ?? job.created_time} />
       </td>
     </tr>
   );
