@@ -3,6 +3,7 @@
  * sends totals and not increments, so that a lost or repeated report changes no count.
  */
 import * as z from "zod";
+import { ERRORS, type ErrorCode } from "./errors.ts";
 import { CLASS_LENGTH_MAX, CLASSES_COUNTED_MAX } from "./limits/predictions.ts";
 
 /** The label of all classes that are not counted separately. */
@@ -96,6 +97,14 @@ export function readReport(value: unknown): { report: Report; refused: string[] 
 export function emptyTally(): Tally {
   const histogram = () => ({ buckets: new Array<number>(DURATION_BOUNDS_S.length + 1).fill(0), sum_s: 0 });
   return { answers: {}, duration: histogram(), wait: histogram(), rejected: {}, classes: [], values: null };
+}
+
+/** How many were refused with a status of this hundred. */
+export function countRejected(rejected: Readonly<Record<string, number>>, hundred: number): number {
+  const statusOf = (code: string) => ERRORS[code as ErrorCode]?.[0] ?? 0;
+  return Object.entries(rejected)
+    .filter(([code]) => statusOf(code) >= hundred && statusOf(code) < hundred + 100)
+    .reduce((sum, [, number]) => sum + number, 0);
 }
 
 /**

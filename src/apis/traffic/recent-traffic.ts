@@ -3,7 +3,7 @@
  * controller begins with the minutes that the series have.
  */
 import type { ApiReport, Report, Tally } from "../../contracts/reports.ts";
-import { type Counts, isReset, requestsIn } from "./counts.ts";
+import { type Counts, isReset, type Totals, totalsIn } from "./counts.ts";
 import { type LastErrors, TrafficOfApi } from "./traffic-of-api.ts";
 
 /** With requests under way a gateway reports each second. What it said before that is over. */
@@ -26,7 +26,7 @@ export interface Traffic {
 }
 
 interface Gateway {
-  counts: Map<string, Counts>;
+  counts: Map<string, Totals>;
   present: readonly ApiReport[];
   atMs: number;
 }
@@ -44,7 +44,7 @@ export class RecentTraffic {
   /** What gateways had reported to former controllers: later totals contain it. */
   knowBefore(stored: ReadonlyMap<string, readonly (readonly [string, Tally])[]>, nowMs: number): void {
     for (const [gateway, tallies] of stored) {
-      const counts = new Map(tallies.map(([name, tally]) => [name, requestsIn(tally)]));
+      const counts = new Map(tallies.map(([name, tally]) => [name, totalsIn(tally, undefined)]));
       if (!this.gateways.has(gateway)) this.gateways.set(gateway, { counts, present: [], atMs: nowMs });
     }
   }
@@ -56,14 +56,14 @@ export class RecentTraffic {
 
   take({ gateway, apis }: Pick<Report, "gateway" | "apis">, nowMs: number): void {
     const before = this.gateways.get(gateway)?.counts;
-    const counts = new Map<string, Counts>();
+    const counts = new Map<string, Totals>();
     for (const { name, tally } of apis) {
-      const now = requestsIn(tally);
-      counts.set(name, now);
       const former = before?.get(name);
+      const now = totalsIn(tally, former);
+      counts.set(name, now);
       const isSame = former !== undefined && former.requests === now.requests;
       if (!isSame && now.requests > 0)
-        this.of(name, nowMs).add(now, isReset(former, now) ? undefined : former, nowMs);
+        this.of(name, nowMs).add(now, isReset(former, now.requests) ? undefined : former, nowMs);
     }
     this.gateways.set(gateway, { counts, present: apis, atMs: nowMs });
     this.forgetOld(nowMs);
@@ -87,6 +87,11 @@ export class RecentTraffic {
   /** The newest errors of an API; undefined if none are known. */
   lastErrors(name: string): LastErrors | undefined {
     return this.apis.get(name)?.lastErrors;
+  }
+
+  /** The newest errors that no gateway itself made: predict() failed. Undefined if none are known. */
+  lastFailures(name: string): LastErrors | undefined {
+    return this.apis.get(name)?.lastFailures;
   }
 
   /** For each API how long its requests took in each of the last minutes, by bucket. */

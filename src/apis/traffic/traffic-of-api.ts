@@ -1,5 +1,5 @@
 /** The requests of one API in the last minutes: five seconds a slot for rates, and counts for each minute. Pure. */
-import { type Counts, percentile, threeDigits } from "./counts.ts";
+import { type Counts, percentile, type Totals, threeDigits } from "./counts.ts";
 
 const SLOT_MS = 5_000;
 /** A minute: the slot that is being filled, and those before it. */
@@ -21,7 +21,7 @@ interface Slot extends Sums {
 export interface LastErrors {
   /** When they were reported. */
   atMs: number;
-  /** Requests since then, all of which succeeded. */
+  /** Requests since then, none of which failed. Those with a 4xx status count as well. */
   requestsSince: number;
 }
 
@@ -38,6 +38,8 @@ export class TrafficOfApi {
   lastMs: number;
   /** Undefined if no request has failed since the controller started. */
   lastErrors: LastErrors | undefined;
+  /** The same without refusals of the gateway: neither as errors nor as requests. */
+  lastFailures: LastErrors | undefined;
   private slots: Slot[] = [];
   /** By the number of the minute. */
   private readonly minutes = new Map<number, Sums>();
@@ -47,7 +49,7 @@ export class TrafficOfApi {
   }
 
   /** Adds what `now` has more than `before`. */
-  add(now: Counts, before: Counts | undefined, nowMs: number): void {
+  add(now: Totals, before: Totals | undefined, nowMs: number): void {
     const grown = {
       requests: now.requests - (before?.requests ?? 0),
       errors: Math.max(0, now.errors - (before?.errors ?? 0)),
@@ -55,8 +57,9 @@ export class TrafficOfApi {
     };
     addTo(this.slotAt(Math.floor(nowMs / SLOT_MS), now.buckets.length), grown);
     this.addMinute(Math.floor(nowMs / MINUTE_MS), grown);
-    if (grown.errors > 0) this.lastErrors = { atMs: nowMs, requestsSince: 0 };
-    else if (this.lastErrors !== undefined) this.lastErrors.requestsSince += grown.requests;
+    this.lastErrors = lastOf(this.lastErrors, grown.errors, grown.requests, nowMs);
+    const others = Math.max(0, grown.requests - grown.errors);
+    this.lastFailures = lastOf(this.lastFailures, now.failed, others, nowMs);
     this.lastMs = nowMs;
   }
 
@@ -106,6 +109,16 @@ export class TrafficOfApi {
     this.slots = [...this.slots.filter((each) => each.at > at - SLOTS), slot];
     return slot;
   }
+}
+
+function lastOf(
+  last: LastErrors | undefined,
+  errors: number,
+  requests: number,
+  nowMs: number,
+): LastErrors | undefined {
+  if (errors > 0) return { atMs: nowMs, requestsSince: 0 };
+  return last && { ...last, requestsSince: last.requestsSince + requests };
 }
 
 function empty(buckets: number): Sums {

@@ -106,7 +106,7 @@ export function trafficFacts(deps: ExplainDeps, version: ApiVersion): TrafficFac
 }
 
 function lastErrorsOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastErrors"] {
-  const last = reports.traffic.lastErrors(name);
+  const last = reports.traffic.lastFailures(name);
   if (last === undefined) return undefined;
   const agoS = (performance.now() - last.atMs) / 1000;
   return { atS: wallMs() / 1000 - agoS, agoS, requestsSince: last.requestsSince };

@@ -47,7 +47,10 @@ export interface TrafficFacts {
   /** The exceptions that the API's log has last, the most frequent first. */
   exceptions: readonly { text: string; count: number }[];
   timeoutS: number;
-  /** When a request failed last (Unix seconds), and how many have succeeded since; undefined if none is known to. */
+  /**
+   * When a request failed in predict() last (Unix seconds), and how many have not failed since; undefined if none is
+   * known to have failed. Refusals with a 5xx status count as neither.
+   */
   lastErrors: { atS: number; agoS: number; requestsSince: number } | undefined;
 }
 

@@ -66,14 +66,6 @@ const REFUSALS: readonly Refusal[] = [
 /** Caused by the client alone: it left, or it sent nonsense. */
 const KNOWN = new Set<string>(REFUSALS.flatMap(({ codes }) => codes));
 
-/** How many were refused with a status of this hundred. */
-export function countRejected(rejected: Readonly<Record<string, number>>, hundred: number): number {
-  const statusOf = (code: string) => ERRORS[code as ErrorCode]?.[0] ?? 0;
-  return Object.entries(rejected)
-    .filter(([code]) => statusOf(code) >= hundred && statusOf(code) < hundred + 100)
-    .reduce((sum, [, number]) => sum + number, 0);
-}
-
 export function rejectionFindings({ name, traffic }: ApiFacts): Finding[] {
   if (traffic === undefined) return [];
   const { rejected } = traffic.tally;

@@ -1,11 +1,10 @@
 /** Why requests are slow or fail: their wait for a replica, predict() itself, its exceptions. Pure. */
-import { percentileOf } from "../../contracts/reports.ts";
+import { countRejected, percentileOf } from "../../contracts/reports.ts";
 import { countOf, meanOf, SLOW_S } from "../durations.ts";
 import { type Finding, found } from "../finding.ts";
 import { minute } from "../past-times.ts";
 import { count, duration, percent, short } from "../words.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
-import { countRejected } from "./rejection-findings.ts";
 
 /** Fewer requests say nothing about what dominates. */
 const REQUESTS_LEAST = 5;
@@ -170,8 +169,8 @@ function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
 }
 
 /**
- * Whether so many requests have succeeded since the last error that it is no chance: if requests failed as often as
- * before, so many without a failure would come once in twenty times.
+ * Whether enough requests without an error have followed the last one to rule out chance: if requests failed as often
+ * as before, so many without a failure would come once in twenty times.
  */
 export function areOver(
   failed: number,

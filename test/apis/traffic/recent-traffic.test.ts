@@ -72,6 +72,34 @@ describe("recent traffic", () => {
     expect(traffic.lastErrors("iris")).toEqual({ atMs: START + 4_000, requestsSince: 0 });
   });
 
+  it("counts no refusal of the gateway as a failure of predict(), nor as a request without one", () => {
+    const traffic = new RecentTraffic(START);
+    const refused = (good: number, bad: number, queue_full: number) => ({
+      ...totals(good, bad),
+      rejected: { queue_full, rate_limited: 7 },
+    });
+    traffic.take(report("a", refused(10, 1, 0)), START);
+    traffic.take(report("a", refused(20, 21, 20)), START + 1_000);
+    expect(traffic.lastErrors("iris")).toEqual({ atMs: START + 1_000, requestsSince: 0 });
+    expect(traffic.lastFailures("iris")).toEqual({ atMs: START, requestsSince: 10 });
+    // Two responses of refusals end after the report, one of the next as well.
+    traffic.take(report("a", refused(25, 24, 25)), START + 2_000);
+    traffic.take(report("a", refused(30, 30, 30)), START + 3_000);
+    traffic.take(report("a", refused(30, 31, 30)), START + 4_000);
+    expect(traffic.lastFailures("iris")).toEqual({ atMs: START, requestsSince: 20 });
+    traffic.take(report("a", refused(30, 32, 30)), START + 5_000);
+    expect(traffic.lastFailures("iris")).toEqual({ atMs: START + 5_000, requestsSince: 0 });
+  });
+
+  it("takes errors for failures of predict() although clients left before they were refused", () => {
+    const traffic = new RecentTraffic(START);
+    const refused = (good: number, bad: number) => ({ ...totals(good, bad), rejected: { queue_full: 9 } });
+    for (const second of [0, 1, 2])
+      traffic.take(report("a", refused(10 + second, 0)), START + second * 1_000);
+    traffic.take(report("a", refused(12, 1)), START + 3_000);
+    expect(traffic.lastFailures("iris")).toEqual({ atMs: START + 3_000, requestsSince: 0 });
+  });
+
   it("counts an API that was deleted and deployed again from its start", () => {
     const traffic = new RecentTraffic(START);
     traffic.take(report("a", totals(100)), START);
