@@ -14,6 +14,8 @@ let changes: string[];
 let requests: number;
 /** So many requests are refused first. */
 let refusals: number;
+/** Changes are not made before it resolves. */
+let changing: Promise<void>;
 let server: Server;
 const closing: { close(): void }[] = [];
 
@@ -21,9 +23,13 @@ beforeEach(async () => {
   pods = new Map(["quern-a", "quern-b"].map((name) => [name, {}]));
   changes = [];
   refusals = 0;
+  changing = Promise.resolve();
   requests = 0;
   server = createServer(async (request, response) => {
-    const [status, body] = respond(request, await textOf(request));
+    const text = await textOf(request);
+    requests++;
+    if (request.method === "PATCH") await changing;
+    const [status, body] = respond(request, text);
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -34,12 +40,11 @@ afterEach(() => {
 });
 
 function respond({ method, url }: IncomingMessage, text: string): [number, object] {
-  requests++;
   if (refusals-- > 0) return [503, { reason: "ServiceUnavailable", message: "busy" }];
   if (method === "GET") {
     const items = [...pods]
       .filter(([, labels]) => ACTIVE_LABEL in labels)
-      .map(([name]) => ({ metadata: { name } }));
+      .map(([name, labels]) => ({ metadata: { name, labels } }));
     return [200, { items }];
   }
   const name = url!.split("/").pop()!;
@@ -60,19 +65,22 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-function client(confirmOwner?: () => Promise<void>): ApiClient {
+function client(confirmOwner?: () => Promise<void>, onCredentials = () => {}): ApiClient {
   const { port } = server.address() as AddressInfo;
   const access = {
     ...{ server: `http://127.0.0.1:${port}`, ca: undefined, namespace: "ml" },
-    credentials: async () => ({ token: "token" }),
+    credentials: async () => {
+      onCredentials();
+      return { token: "token" };
+    },
   };
   const opened = new ApiClient(access, confirmOwner);
   closing.push(opened);
   return opened;
 }
 
-function podOf(name: string): ActivePod {
-  const pod = new ActivePod({ client: client(), namespace: "ml", pod: name, log: processLog() });
+function podOf(name: string, checkMs?: number): ActivePod {
+  const pod = new ActivePod({ client: client(), namespace: "ml", pod: name, log: processLog(), checkMs });
   closing.push({ close: () => pod.stop() });
   return pod;
 }
@@ -82,8 +90,8 @@ const owner = async () => {};
 
 it("is moved by the server that takes the database, also while the API server is busy", async () => {
   podOf("quern-a").take(owner);
-  await eventually("the first one has it, and has looked for others", () => requests === 2);
-  expect(active()).toEqual(["quern-a"]);
+  await eventually("the first one has it, and has looked for others", () => active().length === 1);
+  expect([active(), requests]).toEqual([["quern-a"], 2]);
   refusals = 2;
   podOf("quern-b").take(owner);
   await eventually("the second one has it alone", () => active().join() === "quern-b");
@@ -114,6 +122,59 @@ it("is not taken by a server that has lost the database, nor by one that waits m
   pod.leave();
   await eventually("it gives it up", () => changes.length === 1);
   expect([changes, active()]).toEqual([["quern-a null"], []]);
+});
+
+it("comes back to the active server after a former one's late change, and is removed from others again", async () => {
+  podOf("quern-a", 40).take(owner);
+  await eventually("it has it", () => active().join() === "quern-a");
+  pods.set("quern-a", {});
+  pods.set("quern-b", { [ACTIVE_LABEL]: "true" });
+  await eventually("it has it again, alone", () => active().join() === "quern-a");
+  expect(changes).toEqual(["quern-a true", "quern-a true", "quern-b null"]);
+  const read = requests;
+  await eventually("it reads on", () => requests > read + 2);
+  expect(changes.length).toBe(3);
+});
+
+it("is not removed from others by a server that loses the database after it labelled itself", async () => {
+  pods.set("quern-b", { [ACTIVE_LABEL]: "true" });
+  let asked = 0;
+  podOf("quern-a").take(async () => {
+    if (asked++ > 0) throw new Error("another server has the database");
+  });
+  await eventually("it asks again", () => asked > 2);
+  expect(changes).toEqual(["quern-a true"]);
+});
+
+it("is taken after the server has given it up, however long that takes", async () => {
+  let go = () => {};
+  changing = new Promise((resolve) => {
+    go = resolve;
+  });
+  const pod = podOf("quern-a");
+  pod.leave();
+  await eventually("its change waits", () => requests === 1);
+  pod.take(owner);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(requests).toBe(1);
+  go();
+  await eventually("it has it", () => active().join() === "quern-a");
+  expect(changes).toEqual(["quern-a null", "quern-a true"]);
+});
+
+it("is not taken by a server that has stopped, also if that happens while it asks who has the database", async () => {
+  const stopped = podOf("quern-a");
+  stopped.stop();
+  stopped.take(owner);
+  const stopping = podOf("quern-b");
+  let hasAsked = false;
+  stopping.take(async () => {
+    stopping.stop();
+    hasAsked = true;
+  });
+  await eventually("the other one has asked", () => hasAsked);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect([requests, changes]).toEqual([1, []]);
 });
 
 it("a server that has lost its database reads, and changes nothing", async () => {

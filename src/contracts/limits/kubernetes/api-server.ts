@@ -7,6 +7,8 @@ export const CLUSTER_SILENT_MAX_MS = 30_000;
 /** The pause before a label that could not be written is written again: the first, and the longest. */
 export const LABEL_PAUSE_FIRST_MS = 200;
 export const LABEL_PAUSE_MAX_MS = 5_000;
+/** About how often the active server reads the labels: so long a former server's late change may stay. */
+export const LABEL_CHECK_MS = 30_000;
 /** Objects in one page of a list. A pod takes 5 to 10 KiB, so a page is read in some 20 ms. */
 export const CLUSTER_PAGE_OBJECTS = 200;
 /** The longest response. etcd refuses objects of more than 1.5 MiB; a page of the largest pods has some 20 MiB. */
