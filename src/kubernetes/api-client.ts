@@ -38,7 +38,7 @@ export class ApiClient {
   private readonly confirmOwner: () => Promise<void>;
 
   /**
-   * `confirmOwner` is waited for before each change: it rejects if this server has lost its database to another one,
+   * `confirmOwner` is waited for last before each change: it rejects if this server has lost its database to another one,
    * which changes the same objects (docs/decisions/0038-servers-of-a-cluster.md).
    */
   constructor(access: ClusterAccess, confirmOwner: () => Promise<void> = async () => {}) {
@@ -137,11 +137,17 @@ export class ApiClient {
   }
 
   private async open(asked: Asked): Promise<IncomingMessage> {
-    if (asked.method !== "GET") await this.confirmOwner();
-    const response = await this.send(asked, await this.access.credentials(false));
+    const response = await this.send(asked, await this.permit(asked, false));
     if (response.statusCode !== 401) return successOf(response);
     response.resume();
-    return successOf(await this.send(asked, await this.access.credentials(true)));
+    return successOf(await this.send(asked, await this.permit(asked, true)));
+  }
+
+  /** The owner is confirmed last, because credentials may take long. */
+  private async permit({ method }: Asked, isRenewed: boolean): Promise<Credentials> {
+    const credentials = await this.access.credentials(isRenewed);
+    if (method !== "GET") await this.confirmOwner();
+    return credentials;
   }
 
   private send(asked: Asked, { token, cert, key }: Credentials): Promise<IncomingMessage> {

@@ -193,3 +193,15 @@ it("a server that has lost its database reads, and changes nothing", async () =>
   expect(await lost.get(pathOf("Pod", "ml"))).toEqual({ items: [] });
   expect(changes).toEqual([]);
 });
+
+it("a server asks whether it has its database after it has got its credentials, which may take long", async () => {
+  const order: string[] = [];
+  const asked = client(
+    async () => {
+      order.push("owner");
+    },
+    () => order.push("credentials"),
+  );
+  await asked.merge(pathOf("Pod", "ml", "quern-a"), { metadata: { labels: { [ACTIVE_LABEL]: "true" } } });
+  expect([order, changes]).toEqual([["credentials", "owner"], ["quern-a true"]]);
+});
