@@ -92,7 +92,7 @@ function addExportVerbs(program: Command, run: RunVerb, version: string): void {
     .option("--state-secret <name>", "Secret whose keys are variables with the credentials of that store")
     .option(
       "--replicas <number>",
-      "servers, of which one is active; more than 1 need PostgreSQL and --state",
+      "number of servers: one is active, others wait; 2 or more need --database-secret and --state",
       "1",
     )
     .option("--engine <engine>", "kubernetes: real-time APIs run in pods of their own", "local")
@@ -168,7 +168,7 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
     .option("--api <name>", "for this API only")
     .option("--name <text>", "who or what gets the key, for lists and the audit")
     .option("--data-dir <dir>", "create the key in this data directory, without a running server")
-    .option("--if-none", "with --data-dir: create none if there is any key already")
+    .option("--if-none", "create the key only if none exists; needs --data-dir")
     .option("--rate <rate>", "limit of requests, such as 100/s, 5000/m or 20000/h")
     .option("--expires-in <duration>", "how long the key is valid, such as 720h")
     .action((options) => run(async (context) => (await keys()).createKey(context, options)));

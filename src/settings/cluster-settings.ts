@@ -31,7 +31,7 @@ export const CLUSTER_SETTINGS = {
     option: "--pod-name <name>",
     default: "",
     unit: "name",
-    help: "name of the server's own pod: it gets the label quern.dev/active while this server is the active one of several, as `quern export kubernetes --state` needs it",
+    help: "name of this server's pod, set by `quern export kubernetes --state`; the pod has the label quern.dev/active while this server is active",
     parse: optional(asGiven),
   },
   podListen: {

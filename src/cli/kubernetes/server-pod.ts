@@ -92,7 +92,7 @@ function server(choice: PodChoice) {
     ports: portsOf(choice).map(([name, containerPort]) => ({ name, containerPort })),
     startupProbe: { ...probe("livez"), periodSeconds: 2, failureThreshold: 300 },
     livenessProbe: { ...probe("livez"), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
-    // One that waits is as good as the active one for whoever counts servers. The label says which one gets requests.
+    // Rollouts, drains and budgets count servers, standbys too. The label says which one gets requests.
     readinessProbe: {
       ...probe(choice.state === undefined ? "readyz" : "readyz?standby=ok"),
       periodSeconds: 2,

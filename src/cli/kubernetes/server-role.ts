@@ -1,6 +1,6 @@
 /**
- * What the server may do in the cluster, in its namespace only: keep its workers' pods, if they have pods of their own,
- * and change the label of the active server's pod, if there may be several.
+ * The server's rights in the cluster, in its namespace only: keep its workers' pods, if they have pods of their own, and
+ * change the label of the active server's pod, if there may be several.
  */
 import type { PodChoice } from "./server-pod.ts";
 

@@ -114,7 +114,7 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
       {
         name: "standby",
         in: "query",
-        about: "a standby is as good as the active server for whoever asks",
+        about: "200 on a standby too, for probes that count servers",
         schema: { type: "string", enum: ["ok"] },
       },
     ],
