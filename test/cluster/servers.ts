@@ -50,6 +50,9 @@ export class Servers {
     await eventually("one is active", async () => (await this.active()).length === 1, 60_000);
     const [active] = await this.active();
     this.key = this.kubectl("exec", active!, "-c", "quern", "--", "cat", "/var/lib/quern/data/admin-token");
+    // The Service's address leads to it only once kube-proxy has read the label too.
+    const isReached = async () => (await this.fetch("/-/readyz").catch(() => undefined))?.status === 200;
+    await eventually("it is reached through the Service", isReached, 60_000);
     this.key = this.quern("keys", "create", "--scope", "admin").trim();
   }
 
