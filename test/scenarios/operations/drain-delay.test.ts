@@ -1,4 +1,6 @@
 /** The end of a server behind a load balancer, which must learn of it first. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO, project } from "../../harness/projects.ts";
@@ -34,11 +36,12 @@ describe("a server with a drain delay", () => {
     await server.start();
     server.deploy(
       project(
-        "import time\nclass PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload):\n        time.sleep(6)\n        return payload\n",
+        'import os, time\nclass PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload):\n        while not os.path.exists(payload["file"]):\n            time.sleep(0.05)\n        return payload\n',
       ),
     );
     const ended = end();
-    const inFlight = server.post("/echo", { a: 1 }, { connection: "close" });
+    const file = join(server.dir, "go-on");
+    const inFlight = server.post("/echo", { file }, { connection: "close" });
     await eventually("the request is in flight", async () => (await server.inFlight("echo")) === 1);
     server.parent!.kill("SIGTERM");
     const isRefused = async () => {
@@ -48,8 +51,9 @@ describe("a server with a drain delay", () => {
         .catch((error: { cause?: { code?: string } }) => error.cause?.code);
       return cause === "ECONNREFUSED";
     };
-    await eventually("new connections are refused", isRefused, 3_500);
+    await eventually("new connections are refused", isRefused);
     expect(server.parent!.exitCode).toBe(null);
+    writeFileSync(file, "");
     expect((await inFlight).status).toBe(200);
     expect(await ended).toBe(0);
   });
