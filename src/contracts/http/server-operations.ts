@@ -114,8 +114,8 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
       {
         name: "standby",
         in: "query",
-        about: "200 on a standby too, for probes that count servers",
-        schema: { type: "string", enum: ["ok"] },
+        about: "`ok`: 200 on a standby too, for probes that count servers; anything else changes nothing",
+        schema: { type: "string" },
       },
     ],
     answers: { "text/plain": null },
