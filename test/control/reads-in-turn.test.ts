@@ -24,6 +24,14 @@ class Client extends EventEmitter {
   }
 }
 
+/** Asks for a path, as the holder of a key. */
+const asked = (app: Hono) => (path: string, key: string) =>
+  app.request(
+    path,
+    { headers: { "x-api-key": key } },
+    { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
+  );
+
 describe("long reads", () => {
   let begun: string[];
   let running: number;
@@ -104,12 +112,7 @@ describe("long reads", () => {
         return c.text("read");
       }),
     );
-    const ask = (path: string, key: string) =>
-      both.request(
-        path,
-        { headers: { "x-api-key": key } },
-        { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
-      );
+    const ask = asked(both);
     await Promise.all([ask("/long/a", "many"), ask("/long/b", "many"), ask("/short", "one")]);
     expect(order).toEqual(["a0", "short", "a1", "a2", "b0", "b1", "b2"]);
   });
@@ -133,12 +136,7 @@ describe("long reads", () => {
         return c.text("read");
       }),
     );
-    const ask = (path: string, key: string) =>
-      both.request(
-        path,
-        { headers: { "x-api-key": key } },
-        { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
-      );
+    const ask = asked(both);
     const all = ["/failures", "/failures", "/failures"].map((path) => ask(path, "many"));
     const answers = await Promise.all([...all, ask("/other", "one")]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -173,12 +171,7 @@ describe("long reads", () => {
           return c.text("read");
         }),
       );
-      const ask = (path: string, key: string) =>
-        both.request(
-          path,
-          { headers: { "x-api-key": key } },
-          { incoming: { socket: {}, headers: {} }, outgoing: new Client() },
-        );
+      const ask = asked(both);
       const answers = await Promise.all([ask(`/-/apis/iris/${what}`, "many"), ask("/other", "one")]);
       expect(answers.map(({ status }) => status)).toEqual([200, 200]);
       expect(order).toEqual(["begins", "other", "ends"]);

@@ -167,8 +167,8 @@ describe("explainApi", () => {
     ["the last one failed just now", { agoS: 3, requestsSince: 120 }, "warning"],
   ] as const)("says until when requests failed if %s", (_, last, severity) => {
     const tally = tallyOf(times(200, 0, 0.1), { answers: { "5xx": 5 } });
-    const lastErrors = { atS: Date.parse("2026-11-28T14:08:57Z") / 1000, ...last };
-    const { findings } = explainApi({ ...API, ...traffic({ tally, lastErrors }) });
+    const lastFailures = { atS: Date.parse("2026-11-28T14:08:57Z") / 1000, ...last };
+    const { findings } = explainApi({ ...API, ...traffic({ tally, lastFailures }) });
     expect(findings[0]).toMatchObject({ cause: "predict_errors", severity });
     expect(findings[0]!.title).toBe(
       severity === "info"

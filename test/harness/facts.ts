@@ -26,7 +26,7 @@ export const ROLLOUT: RolloutFacts = {
 };
 export const TRAFFIC: TrafficFacts = {
   ...{ seconds: 300, tally: emptyTally(), inFlight: 0, waiting: 0, exceptions: [], timeoutS: 60 },
-  lastErrors: undefined,
+  lastFailures: undefined,
 };
 
 /** A tally of requests that all waited and took so long, in seconds. */

@@ -101,11 +101,11 @@ export function trafficFacts(deps: ExplainDeps, version: ApiVersion): TrafficFac
     ...recent,
     exceptions: [],
     timeoutS: (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) / 1000,
-    lastErrors: lastErrorsOf(deps, version.name),
+    lastFailures: lastFailuresOf(deps, version.name),
   };
 }
 
-function lastErrorsOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastErrors"] {
+function lastFailuresOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastFailures"] {
   const last = reports.traffic.lastFailures(name);
   if (last === undefined) return undefined;
   const agoS = (performance.now() - last.atMs) / 1000;

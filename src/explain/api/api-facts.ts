@@ -51,7 +51,7 @@ export interface TrafficFacts {
    * When a request failed in predict() last (Unix seconds), and how many have not failed since; undefined if none is
    * known to have failed. Refusals with a 5xx status count as neither.
    */
-  lastErrors: { atS: number; agoS: number; requestsSince: number } | undefined;
+  lastFailures: { atS: number; agoS: number; requestsSince: number } | undefined;
 }
 
 export interface ApiFacts {

@@ -146,7 +146,7 @@ function areFew(traffic: TrafficFacts): boolean {
 }
 
 function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
-  const { seconds, exceptions, lastErrors } = traffic;
+  const { seconds, exceptions, lastFailures } = traffic;
   const { failed, all } = failures(traffic);
   if (failed <= 0) return [];
   const evidence = [
@@ -154,8 +154,8 @@ function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
     ...exceptions.slice(0, 3).map((one) => `${one.count} times at the end of the log: ${short(one.text)}`),
   ];
   const command = `quern logs ${name}`;
-  if (lastErrors !== undefined && areOver(failed, all, lastErrors)) {
-    const { atS, requestsSince } = lastErrors;
+  if (lastFailures !== undefined && areOver(failed, all, lastFailures)) {
+    const { atS, requestsSince } = lastFailures;
     const title = `${percent(failed, all)} of requests failed in predict() until ${minute(atS)}, none of ${count(requestsSince, "request")} since`;
     return [found("predict_errors", "info", title, { evidence, command })];
   }
