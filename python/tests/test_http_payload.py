@@ -22,6 +22,14 @@ def form(*parts):
 
 
 class Parsing(unittest.TestCase):
+    def test_json_as_any_client_writes_it(self):
+        for body in (b'{"a": [1]}', b' {"a": [1]}\r\n', '\ufeff{"a": [1]}'.encode(), '{"a": [1]}'.encode("utf-16")):
+            with self.subTest(body=body):
+                self.assertEqual(parse_payload(None, body), {"a": [1]})
+        for body, error in ((b"", "is empty"), (b" \n", "is empty"), (b"1 2", "Extra data"), (b'{"a"', "delimiter")):
+            with self.subTest(body=body), self.assertRaisesRegex(PayloadError, error):
+                parse_payload(None, body)
+
     def test_text_in_its_charset(self):
         self.assertEqual(parse_payload("text/plain", "é".encode()), "é")
         for label in ("latin-1", "ISO_8859-1", "latin_1"):

@@ -9,7 +9,7 @@ import type { PaceWatch } from "../access/pace-watch.ts";
 import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, type ServiceError } from "../contracts/errors.ts";
-import { REQUEST_BYTES } from "../contracts/limits/requests.ts";
+import { REQUEST_BYTES, SHORT_HEAD_BYTES } from "../contracts/limits/requests.ts";
 import type { Access, AccessLog } from "../observe/access-log.ts";
 import { ResponseBytes } from "../observe/response-bytes.ts";
 import { describeEndpoint } from "./answers/describe-endpoint.ts";
@@ -199,7 +199,7 @@ export class Arrival implements ArrivedRequest {
     const head = new RequestHead(request, this.requestId);
     this.prediction = new PredictionRequest(this.response, this, head, wantsEvents);
     if (shadow !== undefined) this.deps.copies.send(shadow, this, body.held, head);
-    keepCredentials(request);
+    if (body.withHead(0) > REQUEST_BYTES + SHORT_HEAD_BYTES) keepCredentials(request);
     pool.submit(this.prediction);
   }
 

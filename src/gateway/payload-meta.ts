@@ -49,7 +49,7 @@ export class RequestHead implements MetaSource {
    */
   metaFor({ wants, pass_credentials: passAll }: Wishes): string | undefined {
     const type = this.fields.headers["content-type"] ?? "application/octet-stream";
-    const isJson = JSON_TYPE.test(type);
+    const isJson = type === "application/json" || JSON_TYPE.test(type);
     if (isJson && wants.length === 0) return undefined;
     const meta: PredictMeta = {};
     if (!isJson) meta.content_type = type;

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
-import { FRAME_BODY_BYTES_MAX } from "../contracts/limits/frames.ts";
+import { FRAME_BODY_BYTES_MAX, READ_AT_ONCE_BYTES_MAX } from "../contracts/limits/frames.ts";
 import { connectSocket, isSecure, type WorkerAddress } from "./connect-socket.ts";
 import { FrameInbox } from "./frame-inbox.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
@@ -29,8 +29,9 @@ export interface WorkerConnectionEvents {
   /** Whether the worker may begin a body of several frames. A request counts until its reply, also a cancelled one. */
   expects(type: number, id: number): boolean;
   /**
-   * The owner may keep `body`: a response may wait for an earlier one on its way to the client. That of an OUTPUT is
-   * read before this returns, because its memory is used again: nothing else is so long and so frequent.
+   * The owner may keep `body`: a response may wait for an earlier one on its way to the client. Two kinds must be read
+   * before this returns, because their memory is used again: an OUTPUT, as nothing else is so long and so frequent, and
+   * a RESULT of up to READ_AT_ONCE_BYTES_MAX, of which most predictions have one.
    */
   onMessage(type: number, id: number, body: Buffer): void;
   /** Called instead for a CHUNK of several frames: these, not joined. */
@@ -147,7 +148,7 @@ export class WorkerConnection {
         return;
       }
       const whole = this.receiver.take(type, flags, id, body);
-      if (whole === body) events.onMessage(type, id, type === MESSAGE.OUTPUT ? body : Buffer.from(body));
+      if (whole === body) events.onMessage(type, id, isReadAtOnce(type, body) ? body : Buffer.from(body));
       else if (whole !== undefined) onLong(events, type, id, whole as readonly Buffer[]);
     });
     this.socket.on("error", (error) => {
@@ -191,6 +192,11 @@ export class WorkerConnection {
     for (const chunk of chunks) this.socket.write(chunk);
     this.socket.uncork();
   }
+}
+
+/** Whether the owner reads the message before it returns: see `onMessage`. */
+function isReadAtOnce(type: number, body: Buffer): boolean {
+  return type === MESSAGE.OUTPUT || (type === MESSAGE.RESULT && body.length <= READ_AT_ONCE_BYTES_MAX);
 }
 
 /** Workers send only CHUNKs of more than some frames; of a RESULT that long they make a stream. */

@@ -100,7 +100,7 @@ describe("a request that arrives", () => {
     const options = { findKey: () => HOLDER, keysVersion: () => ({}), jwt: undefined, signatures: undefined };
     await listen(new Authorization({ ...options, gateways: 1, onUsed: () => {} }), true);
     const credentials = { authorization: "Bearer whatever", "x-api-key": "another" };
-    await ends({ ...credentials, "content-type": "text/plain", "x-long": "long" });
+    await ends({ ...credentials, "content-type": "text/plain", "x-long": "long".repeat(600) });
     const { rawHeaders, headers } = responses[0]!.req;
     expect([rawHeaders, headers]).toEqual([[], credentials]);
     expect(submitted[0]!.head).toBeUndefined();

@@ -28,6 +28,11 @@ export const STREAM_WRITE_BYTES = 64 * 1024;
  * clients read.
  */
 export const TEXT_OF_A_TURN_BYTES = 64 * 1024;
+/**
+ * A result of up to this size is copied only once, from where it was read into the response. Beyond it, a copy as a
+ * string costs more than a second part in the write.
+ */
+export const READ_AT_ONCE_BYTES_MAX = 4096;
 /** After this many frames of one read, at 2 us each, other work runs: libuv reads up to 32 times, 40,000 frames each. */
 export const FRAMES_A_TURN = 1024;
 /**

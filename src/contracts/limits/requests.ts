@@ -9,6 +9,8 @@ export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
 export const REQUEST_BYTES = 8 * 1024;
 /** A head of this size, as it is counted, does not make a small body a large one. */
 export const USUAL_HEAD_BYTES = 8 * 1024;
+/** A head of up to this size, as it is counted, may stay with its request after the answer. */
+export const SHORT_HEAD_BYTES = 2 * 1024;
 /**
  * A body must not stall: in each period, this share of its announced bytes must arrive. At this pace it would take ten
  * minutes, twice as long as a request may. One timer checks all small bodies of predictions, up to a period late. Other

@@ -9,11 +9,9 @@ import { sendError } from "./send-error.ts";
 import { bodyFormat } from "./stream-format.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { unreadAnswers } from "./unread-answers.ts";
-import { writeHead } from "./write-head.ts";
+import { sendBody, writeHead } from "./write-response.ts";
 
 const NO_BODY: readonly Buffer[] = [];
-/** A larger body is not copied: the copy costs more than a second buffer in the write. */
-const JOINED_BYTES_MAX = 4096;
 /** The replica that has a request. */
 export interface ServingReplica {
   readonly route: ReplicaRoute;
@@ -24,6 +22,11 @@ export interface ServingReplica {
   mayHaveBegun(prediction: PredictionRequest): boolean;
   /** Nobody waits for the response any more. */
   abandon(prediction: PredictionRequest): void;
+}
+
+/** A list of requests with their deadlines. */
+export interface DeadlineList {
+  delete(prediction: PredictionRequest): void;
 }
 
 /** What a predictor takes beside the payload. */
@@ -60,6 +63,8 @@ export class PredictionRequest {
   readonly wantsEvents: boolean;
   /** The deadline (performance.now()), set by `Deadlines`. */
   deadlineMs = Number.POSITIVE_INFINITY;
+  /** The list that ends the request at its deadline. */
+  deadlines: DeadlineList | undefined;
   /** When it was last sent to a replica (performance.now()). */
   sentMs = Number.NEGATIVE_INFINITY;
   /** Its id at that replica. */
@@ -104,15 +109,14 @@ export class PredictionRequest {
   /** Responds with JSON. */
   answer(status: number, body: Buffer): void {
     const response = this.take();
-    response?.writeHead(status, {
+    if (response === undefined) return;
+    response.writeHead(status, {
       "content-type": "application/json",
       "content-length": body.length,
       "x-request-id": this.requestId,
     });
-    // One write for head and body: Node joins strings, and in Latin-1 each byte is one character.
-    if (body.length <= JOINED_BYTES_MAX) response?.end(body.toString("latin1"), "latin1");
-    else response?.end(body);
-    if (response !== undefined) unreadAnswers.add(response);
+    sendBody(response, body);
+    unreadAnswers.add(response);
   }
 
   /**
@@ -178,7 +182,8 @@ export class PredictionRequest {
     } catch (error) {
       return this.sendRefused(response, error);
     }
-    response.end(hasBody ? body : undefined);
+    if (hasBody) sendBody(response, body);
+    else response.end();
     unreadAnswers.add(response);
   }
 

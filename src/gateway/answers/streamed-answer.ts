@@ -25,7 +25,7 @@ import {
 import { textTurn } from "./text-turn.ts";
 import { unreadAnswers } from "./unread-answers.ts";
 import { WaitingParts } from "./waiting-parts.ts";
-import { writeHead } from "./write-head.ts";
+import { writeHead } from "./write-response.ts";
 
 export class StreamedAnswer {
   /** All pieces have come, and the body has its length. */

@@ -1,7 +1,7 @@
 /**
  * Requests with their deadlines, in any order. A request may be due before one that was added earlier: its body came
  * slowly, it waited for a first replica, or `predictor.timeout` was changed. Requests that are done are forgotten at
- * once.
+ * once. A request is in one such list at most.
  */
 import { EXPIRED_AT_ONCE_MAX } from "../../contracts/limits/predictions.ts";
 import type { PredictionRequest } from "../answers/prediction-request.ts";
@@ -13,11 +13,16 @@ export class Deadlines {
 
   add(prediction: PredictionRequest, atMs: number): void {
     prediction.deadlineMs = atMs;
+    prediction.deadlines?.delete(prediction);
+    prediction.deadlines = this;
     this.open.add(prediction);
     if (atMs < this.soonestMs) this.soonestMs = atMs;
   }
 
+  /** Does nothing if the request is not here. */
   delete(prediction: PredictionRequest): void {
+    if (prediction.deadlines !== this) return;
+    prediction.deadlines = undefined;
     this.open.delete(prediction);
   }
 
@@ -28,7 +33,7 @@ export class Deadlines {
     let left = EXPIRED_AT_ONCE_MAX;
     for (const prediction of this.open) {
       if (prediction.deadlineMs <= nowMs && left-- > 0) {
-        this.open.delete(prediction);
+        this.delete(prediction);
         onExpired(prediction);
       } else if (prediction.deadlineMs < this.soonestMs) this.soonestMs = prediction.deadlineMs;
     }
@@ -37,7 +42,7 @@ export class Deadlines {
   /** Removes and returns all requests, in the order in which they came. */
   take(): PredictionRequest[] {
     const taken = [...this.open];
-    this.open.clear();
+    for (const prediction of taken) this.delete(prediction);
     this.soonestMs = Number.POSITIVE_INFINITY;
     return taken;
   }

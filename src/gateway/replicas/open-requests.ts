@@ -93,11 +93,9 @@ export class OpenRequests {
     this.pending--;
   }
 
-  /** Drops the request's deadlines. */
+  /** Drops the request's deadline, if it still has one. On the hot path. */
   forget(prediction: PredictionRequest): void {
-    this.deadlines.delete(prediction);
-    this.asleep.delete(prediction);
-    this.overdue.delete(prediction);
+    prediction.deadlines?.delete(prediction);
   }
 
   /** The client has left. */

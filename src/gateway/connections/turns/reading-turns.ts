@@ -132,7 +132,8 @@ export class ReadingTurns {
     this.turnsMs += nowMs - this.beganMs!;
     this.beganMs = undefined;
     this.parts = 0;
-    if (this.isAnyWaiting && this.accepting.areDue()) this.measureFrom(nowMs);
+    if (!this.isAnyWaiting && this.again.size === 0) this.turnsMs = 0;
+    else if (this.isAnyWaiting && this.accepting.areDue()) this.measureFrom(nowMs);
     else this.readNext(nowMs);
   }
 

@@ -1,5 +1,6 @@
-/** Writes the head of a predictor's response, with all headers that repeat. */
+/** Writes a predictor's response: the head with all headers that repeat, and the body. */
 import { type ServerResponse, validateHeaderName, validateHeaderValue } from "node:http";
+import { READ_AT_ONCE_BYTES_MAX } from "../../contracts/limits/frames.ts";
 
 /**
  * `headers` are names and values in turn. Once the gateway has set a header of its own, Node keeps only the last of
@@ -23,6 +24,23 @@ export function writeHead(response: ServerResponse, status: number, headers: rea
     added.add(lower);
   }
   response.writeHead(status);
+}
+
+/**
+ * The head must be written. A small body becomes a string, because Node joins strings: in Latin-1 each byte is one
+ * character. Node's `end(body)` makes two parts of it, of which the second one is empty, and a write of several parts
+ * takes longer. So the first part leaves before the end. A larger body is not copied: the copy costs more than a second
+ * part.
+ */
+export function sendBody(response: ServerResponse, body: Buffer): void {
+  if (body.length > READ_AT_ONCE_BYTES_MAX) {
+    response.end(body);
+    return;
+  }
+  response.write(body.toString("latin1"), "latin1");
+  // Missing while an earlier response of the connection has its turn.
+  response.socket?.uncork();
+  response.end();
 }
 
 function* pairs(headers: readonly string[]): Generator<[name: string, value: string]> {

@@ -2,7 +2,7 @@
 import { createServer, get, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { writeHead } from "../../../src/gateway/answers/write-head.ts";
+import { writeHead } from "../../../src/gateway/answers/write-response.ts";
 
 const OF_PREDICTOR = ["Set-Cookie", "a=1", "set-cookie", "b=2", "Vary", "Accept", "X-Own", "predictor"];
 
