@@ -15,10 +15,10 @@ import time
 from typing import TYPE_CHECKING
 
 from .environment import prepare_environment
-from .environment_id import InstallError
 from .facts import Facts
-from .fetch import FetchError, fetch_project
+from .fetch import fetch_project
 from .health import Health
+from .preparation_error import PreparationError
 from .settings import SettingsError, read_settings
 from .supervise import Supervisor
 from .user_environment import user_environment, without_own
@@ -49,7 +49,7 @@ def main() -> None:
     _adopt_orphans()
     _ensure_home(environment, settings)
     project, interpreter = _prepare(settings, facts, environment)
-    facts.enter("starting")
+    facts.prepared()
     variables = user_environment(settings, project, interpreter, environment)
     Supervisor(settings, facts).run(interpreter.python, project, variables)
 
@@ -66,8 +66,8 @@ def _prepare(settings: Settings, facts: Facts, environment: dict[str, str]) -> t
             return project, prepare_environment(
                 settings, project, variables, lambda reason: facts.enter("installing", reason)
             )
-        except (FetchError, InstallError, SettingsError) as error:
-            facts.enter("failed", str(error))
+        except (PreparationError, SettingsError) as error:
+            facts.fail(error)
         # Pods that start together do not come back together.
         time.sleep(pause_s * random.uniform(0.5, 1.0))
         pause_s = min(RETRY_MAX_S, 2 * pause_s)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .environment_id import (
     SCRIPT,
-    InstallError,
     environment_id,
     interpreter_facts,
     requirements_of,
     requires_nothing,
 )
 from .locks import building
+from .preparation_error import FetchError, InstallError
 from .steps import run_step
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Interpreter(NamedTuple):
 def prepare_environment(
     settings: Settings, project: str, variables: Mapping[str, str], on_wait: Callable[[str], None]
 ) -> Interpreter:
-    """Makes the environment, or finds it. Raises InstallError. `variables`: those of the pod, without Quern's."""
+    """Makes the environment, or finds it. Raises PreparationError. `variables`: those of the pod, without Quern's."""
     facts = interpreter_facts(settings.python)
     if requires_nothing(project):
         return Interpreter(settings.python, os.path.dirname(facts["executable"]), facts["virtualEnv"])
@@ -64,8 +64,11 @@ def prepare_environment(
         with building(directory, lambda: on_wait("another pod of this node installs the same packages")):
             if not os.path.exists(os.path.join(directory, COMPLETE)):
                 _make(made, project, facts, is_local, _with_caches(settings, variables))
-    except OSError as error:
-        raise InstallError("the Python environment cannot be made below %s: %s" % (root, error)) from None
+    except InstallError as error:
+        error.python = ".".join(facts["version"].split(".")[:2])
+        raise
+    except (OSError, subprocess.SubprocessError) as error:
+        raise FetchError("the Python environment cannot be made below %s: %s" % (root, error)) from None
     return made
 
 

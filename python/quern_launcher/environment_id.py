@@ -14,6 +14,8 @@ import re
 import subprocess
 from typing import Any
 
+from .preparation_error import InstallError
+
 SCRIPT = "dependencies.sh"
 REQUIREMENTS = ("requirements.txt", os.path.join(".quern", "requirements.txt"))
 REQUIREMENTS_BYTES_MAX = 1024 * 1024
@@ -33,10 +35,6 @@ print(json.dumps({
     "hasPip": find_spec("pip") is not None,
 }))
 """
-
-
-class InstallError(Exception):
-    """The environment cannot be made because of the project, or of what it installs."""
 
 
 def interpreter_facts(python: str) -> dict[str, Any]:

@@ -8,9 +8,11 @@ import json
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from .note_reader import read_note
+from .preparation_error import describe_failure
 
 # The states of a pod, in order; `failed` and `draining` may come at any time.
 STATES = ("fetching", "installing", "starting", "initializing", "ready", "failed", "draining")
@@ -25,6 +27,9 @@ class Facts:
         self.note_file = os.path.join(directory, "note")
         self._state = "fetching"
         self._reason: str | None = None
+        # Why the pod is not prepared, and since when, until it is.
+        self._failure: dict[str, Any] | None = None
+        self._failing_since = 0.0
         self._is_draining = False
         self._pid: int | None = None
         kept = self._read()
@@ -39,6 +44,20 @@ class Facts:
         with self._lock:
             self._state, self._reason = state, reason
         print("quern: %s%s" % (state, "" if reason is None else ": %s" % reason), file=sys.stderr, flush=True)
+
+    def fail(self, error: Exception) -> None:
+        """The project cannot be fetched, or its environment cannot be made. It is tried again."""
+        with self._lock:
+            if self._failure is None:
+                self._failing_since = time.monotonic()
+            self._failure = describe_failure(error)
+        self.enter("failed", str(error))
+
+    def prepared(self) -> None:
+        """A worker can start."""
+        with self._lock:
+            self._failure = None
+        self.enter("starting")
 
     def drain(self) -> None:
         """The pod is about to end: it is not ready any more, whatever its worker says. For signal handlers: no lock."""
@@ -80,11 +99,17 @@ class Facts:
             return {
                 "state": self.state,
                 "reason": self._reason,
+                "failure": self._failing(),
                 "starts": self._starts,
                 "pid": self._pid,
                 "last_exit": self._last_exit,
                 "note": read_note(self.note_file),
             }
+
+    def _failing(self) -> dict[str, Any] | None:
+        if self._failure is None:
+            return None
+        return {**self._failure, "for_s": round(time.monotonic() - self._failing_since, 3)}
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .contents import changed_files, content_id, files_of, save_files, saved_files
 from .locks import building
+from .preparation_error import FetchError
 from .unpack import ArchiveError, unpack
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 SILENT_S = 30.0
-
-
-class FetchError(Exception):
-    """The project is not there yet; the text says why. Trying again may help."""
 
 
 def fetch_project(settings: Settings, on_wait: Callable[[str], None]) -> str:
@@ -72,7 +69,7 @@ def _download(settings: Settings, directory: str) -> Files:
             unpack(response.read, directory)
     except urllib.error.HTTPError as error:
         raise FetchError(
-            "the server answers %d to %s%s" % (error.code, settings.project_url, _cure(error.code))
+            "the server answers %d to %s%s" % (error.code, settings.project_url, _cure(error.code)), error.code == 404
         ) from None
     except (urllib.error.URLError, HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
         raise FetchError("%s cannot be read: %s" % (settings.project_url, error)) from None
@@ -88,7 +85,7 @@ def _download(settings: Settings, directory: str) -> Files:
 def _cure(status: int) -> str:
     if status in (401, 403):
         return "; the token in the pod's Secret does not open this project"
-    return "; the version was deleted" if status == 404 else ""
+    return ": the files of the version are not in the state of the server: deploy it again" if status == 404 else ""
 
 
 def _opener(settings: Settings) -> Any:

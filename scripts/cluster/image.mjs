@@ -59,6 +59,7 @@ function workerFiles(directory) {
   const worker = join(directory, "worker");
   copyPrograms(worker);
   copyPython(worker);
+  copyPip(worker);
   for (const name of ["quern_runtime", "quern_launcher"])
     cpSync(join(root, "python", name), join(worker, "opt", "quern", name), {
       recursive: true,
@@ -96,6 +97,14 @@ function copyPython(files) {
     filter: (source) => !LEFT_OUT.test(source),
   });
   symlinkSync(program, join(files, "usr", "bin", "python3"));
+}
+
+/** What installs requirements. It stays where Python looks for it. */
+function copyPip(files) {
+  const script = "import os, pip; print(os.path.dirname(pip.__file__))";
+  const python = process.env.QUERN_PYTHON ?? "python3";
+  const pip = execFileSync(python, ["-c", script], { encoding: "utf8" }).trim();
+  cpSync(pip, join(files, pip), { recursive: true, filter: (source) => !source.endsWith("__pycache__") });
 }
 
 /** The shared libraries that a program needs, at the same paths. */

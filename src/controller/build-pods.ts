@@ -17,7 +17,7 @@ import { processLog } from "../base/log.ts";
 import { PodJobs } from "../batch/pods/pod-jobs.ts";
 import { jobById } from "../batch/records/job-rows.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
-import { apiLogDirectory } from "../contracts/data-layout.ts";
+import { apiLogDirectory, jobLogDirectory } from "../contracts/data-layout.ts";
 import { ActivePod } from "../kubernetes/active-pod.ts";
 import { ApiClient } from "../kubernetes/api-client.ts";
 import type { ClusterAccess } from "../kubernetes/cluster-access.ts";
@@ -53,14 +53,16 @@ export function openCluster({ options, instanceId, confirmOwner }: Infrastructur
 }
 
 export function buildPodJobs(infrastructure: Infrastructure, cluster: Cluster): PodJobs {
-  const { log, db, leaving } = infrastructure;
+  const { log, db, leaving, options } = infrastructure;
   const { settings, ...own } = cluster;
   const podsOf = async (jobId: string) => {
     const job = await jobById(db, jobId);
     const version = job && (await findVersion(db, job.api_name, job.api_id));
     return version === undefined || !hasPredictor(version) ? undefined : jobPodsOf(version, job!, settings);
   };
-  return new PodJobs({ ...own, db, log, podsOf, leaving: leaving.signal });
+  const workerLog = (jobId: string, worker: string, line: string) =>
+    appendLogLine(join(jobLogDirectory(options.dataDir, jobId), `${worker}.log`), line);
+  return new PodJobs({ ...own, db, log, podsOf, workerLog, leaving: leaving.signal });
 }
 
 export function buildPodReplicas(infrastructure: Infrastructure, cluster: Cluster): PodReplicas {

@@ -1,4 +1,6 @@
 /** Jobs in pods of a real cluster: a Job each (`quern up --engine kubernetes`). */
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import type { JobView } from "../harness/views.ts";
@@ -29,9 +31,14 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => engine?.stop(), 180_000);
 
-function deploy(name: string, compute: object = {}, config: object = {}): string {
+function deploy(
+  name: string,
+  compute: object = {},
+  config: object = {},
+  files: Record<string, string> = {},
+): string {
   const api = { name, kind: "BatchAPI", predictor: { path: "predictor.py", config } };
-  return engine.deploy({ ...api, compute: { cpu: "50m", mem: "128Mi", ...compute } }, PREDICTOR);
+  return engine.deploy({ ...api, compute: { cpu: "50m", mem: "128Mi", ...compute } }, PREDICTOR, { files });
 }
 
 function submit(items: readonly unknown[], more: object = {}, api = "squares"): Promise<string> {
@@ -159,6 +166,32 @@ describe("a job that waits", () => {
     await until(absent, "says why", ({ waiting }) => /ImagePullFailed: /.test(waiting ?? ""), "absent");
     for (const api of ["large", "absent"]) engine.server.cli(["delete", api, "--force"]);
     for (const id of [large, absent]) await gone(id);
+  });
+
+  it("ends if its requirements cannot be installed, with the reason of one machine", async () => {
+    deploy("needy", {}, {}, { "requirements.txt": "--no-index\nnowhere-at-all==1\n" });
+    const id = await submit(ITEMS, {}, "needy");
+    const { status, reason } = await engine.server.ended("needy", id);
+    expect([status, reason?.code]).toEqual(["status_worker_error", "requirements_failed"]);
+    expect(reason?.message).toMatch(/^requirements.txt failed: there is no nowhere-at-all==1 for Python 3/);
+    const { out } = engine.server.cli(["logs", "needy", id]);
+    expect(out).toMatch(/ERROR: No matching distribution found for nowhere-at-all==1/);
+    await gone(id);
+  });
+
+  it("ends if the files of its project are gone, and says what to do", async () => {
+    deploy("lost", {}, {}, { "only.txt": "here" });
+    const projects = join(engine.server.dataDir, "projects");
+    for (const project of readdirSync(projects))
+      if (existsSync(join(projects, project, "only.txt")))
+        rmSync(join(projects, project), { recursive: true });
+    const id = await submit(ITEMS, {}, "lost");
+    const { status, reason } = await engine.server.ended("lost", id);
+    expect([status, reason?.code]).toEqual(["status_worker_error", "worker_start_failed"]);
+    expect(reason?.message).toContain(
+      "the files of the version are not in the state of the server: deploy it again",
+    );
+    await gone(id);
   });
 
   it("ends if its predictor cannot be set up", async () => {

@@ -83,10 +83,15 @@ export class EngineServer {
   }
 
   /** Deploys one real-time API. */
-  deploy(api: object, predictor: string, options: { wait?: boolean } = {}): string {
+  deploy(
+    api: object,
+    predictor: string,
+    options: { wait?: boolean; files?: Record<string, string> } = {},
+  ): string {
     const kind = "RealtimeAPI";
     const entry = { kind, predictor: { path: "predictor.py" }, compute: { cpu: "50m" }, ...api };
-    return this.server.deploy({ "quern.yaml": JSON.stringify([entry]), "predictor.py": predictor }, options);
+    const files = { "quern.yaml": JSON.stringify([entry]), "predictor.py": predictor, ...options.files };
+    return this.server.deploy(files, options);
   }
 
   predict(api: string, payload: unknown): Promise<Response> {

@@ -197,6 +197,17 @@ describe("why an API does not serve", () => {
     expect(out).toMatch(/Traceback[\s\S]*raise OSError/);
   });
 
+  it("its requirements cannot be installed", async () => {
+    const files = { "requirements.txt": "--no-index\nnowhere-at-all==1\n" };
+    engine.deploy({ name: "needy" }, ECHO("1"), { wait: false, files });
+    expect(await engine.untilApi("needy", status)).toMatch(
+      /"requirements.txt failed: there is no nowhere-at-all==1 for Python 3/,
+    );
+    const { out } = engine.server.cli(["logs", "needy"]);
+    expect(out).toMatch(/replica quern-needy-\S+ is not prepared: requirements.txt failed: there is no/);
+    expect(out).toMatch(/ERROR: No matching distribution found for nowhere-at-all==1/);
+  });
+
   it("it needs more memory than it may", async () => {
     engine.deploy({ name: "greedy", compute: { cpu: "50m", mem: "128Mi" } }, ECHO("1"));
     expect((await engine.predict("greedy", "memory")).status).toBe(502);
@@ -230,7 +241,7 @@ describe("an image that cannot be pulled", () => {
 
 describe("deleting", () => {
   it("removes all objects of an API", async () => {
-    for (const name of ["large", "broken", "greedy", "placed", "asleep"])
+    for (const name of ["large", "broken", "needy", "greedy", "placed", "asleep"])
       engine.server.cli(["delete", name, "--force"]);
     const left = () =>
       engine.kubectl(

@@ -6,6 +6,7 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { create } from "tar";
+import type { LauncherFailure } from "../../src/kubernetes/pods/launcher.ts";
 import type { WorkerAddress } from "../../src/protocol/connect-socket.ts";
 import { makeCertificate } from "./certificates.ts";
 import { eventually } from "./eventually.ts";
@@ -16,6 +17,7 @@ import { WORKER_TOKEN } from "./started-worker.ts";
 export interface PodFacts {
   state: string;
   reason: string | null;
+  failure: LauncherFailure | null;
   starts: number;
   pid: number | null;
   last_exit: {

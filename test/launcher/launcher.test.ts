@@ -3,6 +3,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { EnvironmentError } from "../../src/engine/environments/environment-error.ts";
+import { preparationError } from "../../src/engine/environments/step-failed.ts";
 import { MESSAGE } from "../../src/protocol/messages.ts";
 import { eventually } from "../harness/eventually.ts";
 import { LaunchedPod, ProjectServer } from "../harness/launched-pod.ts";
@@ -236,6 +238,38 @@ describe("a pod's launcher", () => {
     await pod.untilReadiness(/^503 failed: dependencies.sh failed:\nno such library at https:/);
     expect(pod.output).toContain("no such library at https://***@x");
     expect(pod.output).not.toContain("secret");
+    expect((await pod.facts()).failure).toEqual({
+      message: "dependencies.sh failed:\nno such library at https://***@x",
+      ...{ is_final: true, is_of_environment: true, step: "dependencies.sh" },
+      ...{ output: ["no such library at https://***@x"], python: expect.stringMatching(/^3\.\d+$/) },
+      for_s: expect.any(Number),
+    });
+  });
+
+  it("keeps why it failed until it succeeds, and knows which failure may pass", async () => {
+    projects.faults.push("503", "503");
+    const pod = await launch({ "predictor.py": ECHO });
+    await eventually("it has failed", async () => (await pod.facts().catch(() => null))?.failure != null);
+    const { failure } = await pod.facts();
+    expect(failure).toMatchObject({ is_final: false, is_of_environment: false, output: [] });
+    await pod.untilReadiness(/^503 starting/);
+    expect((await pod.facts()).failure).toBeNull();
+    const gone = await LaunchedPod.start(projects.url("0".repeat(24)));
+    pods.push(gone);
+    await eventually("it has failed", async () => (await gone.facts().catch(() => null))?.failure != null);
+    const { message, is_final } = (await gone.facts()).failure!;
+    expect([is_final, message]).toEqual([true, expect.stringContaining("deploy it again")]);
+  });
+
+  it("tells as the server does why a requirement cannot be installed", async () => {
+    const requirements = "--no-index\nnowhere-at-all==1\n";
+    const pod = await launch({ "predictor.py": ECHO, "requirements.txt": requirements });
+    await pod.untilReadiness(/^503 failed: requirements.txt failed/);
+    const error = preparationError((await pod.facts()).failure!);
+    expect(error).toBeInstanceOf(EnvironmentError);
+    expect(error.message).toMatch(
+      /^requirements.txt failed: there is no nowhere-at-all==1 for Python 3\.\d+; require another version[^\n]*\n/,
+    );
   });
 
   it("refuses settings that cannot work, and says what to do", async () => {

@@ -1,24 +1,24 @@
-/** Asks the launchers of pods whose worker does not listen yet what they are about. */
+/** Asks the launchers of pods whose worker does not listen yet why their pod is not prepared. */
 import { inBackground } from "../../base/boundary.ts";
 import { HEALTH_PORT } from "../../kubernetes/objects/worker-pods.ts";
-import { launcherState } from "../../kubernetes/pods/launcher.ts";
+import { launcherFacts } from "../../kubernetes/pods/launcher.ts";
 import type { PodGroup } from "./pod-group.ts";
+import type { PodReplica } from "./pod-replica.ts";
 
-/** `judge` is called for a group in which something has changed, with its face before. */
+/** `told` is called for a replica whose pod fails in another way than before, with the face of its group before. */
 export function askLaunchers(
   groups: Iterable<PodGroup>,
-  judge: (group: PodGroup, before: string) => void,
+  told: (group: PodGroup, replica: PodReplica, before: string) => void,
 ): void {
   for (const group of groups)
     for (const replica of group.workers) {
       const host = replica.address?.host;
       if (replica.state !== "initializing" || replica.isConnected || host === undefined) continue;
-      const ask = launcherState(host, HEALTH_PORT).then((says) => {
-        const isOver = replica.isConnected || replica.state !== "initializing";
-        if (isOver || says === replica.launcherSays) return;
+      const ask = launcherFacts({ host, port: HEALTH_PORT, token: replica.pod.token }).then((facts) => {
+        if (facts === undefined || replica.isConnected || replica.state !== "initializing") return;
         const before = group.face;
-        replica.launcherSays = says;
-        judge(group, before);
+        replica.unprepared = facts.failure ?? undefined;
+        told(group, replica, before);
       });
       inBackground(ask);
     }

@@ -50,6 +50,8 @@ interface ClusterViewOwner {
   told: (name: string, pod: string, state: PodState) => void;
   /** A container of the pod began again: why it ended. */
   restarted: (name: string, replica: PodReplica, trouble: PodTrouble) => void;
+  /** A pod's launcher has answered, while no worker listens there: why not is in the replica. */
+  unprepared: (name: string, replica: PodReplica) => void;
   deploymentChanged: (name: string, generation: number | undefined) => void;
   listed: () => void;
 }
@@ -97,7 +99,10 @@ export class ClusterView {
     await Promise.all([this.pods.start(), this.deployments.start()]);
     inBackground(this.whenListed());
     this.stopPolling = every(LAUNCHER_POLL_MS, "the launchers of pods", () =>
-      askLaunchers(this.owner.groups(), (group, before) => this.judge(group, before)),
+      askLaunchers(this.owner.groups(), (group, replica, before) => {
+        this.owner.unprepared(group.version.name, replica);
+        this.judge(group, before);
+      }),
     );
   }
 

@@ -1,7 +1,10 @@
 /** Why the pods of an API's newest version do not serve: what `quern get` says of the API. Pure. */
 
+import { EnvironmentError } from "../../engine/environments/environment-error.ts";
+import { preparationError } from "../../engine/environments/step-failed.ts";
 import type { PodState } from "../../kubernetes/pod-state.ts";
 import type { PodReason } from "../../kubernetes/pod-trouble.ts";
+import type { LauncherFailure } from "../../kubernetes/pods/launcher.ts";
 import type { FailureKind } from "../serving/api-replicas.ts";
 
 export interface JudgedPod {
@@ -9,8 +12,8 @@ export interface JudgedPod {
   isServing: boolean;
   /** What its worker said, or how it ended. */
   trouble: { kind: FailureKind; message: string } | undefined;
-  /** The launcher's state, such as `failed: pip failed: …`. */
-  launcherSays: string | undefined;
+  /** Why it cannot run a worker yet, as its launcher tells it. */
+  unprepared: LauncherFailure | undefined;
 }
 
 export interface Judgement {
@@ -31,7 +34,8 @@ const PASSES: ReadonlySet<PodReason> = new Set([
   "NodeSilent",
 ]);
 const KINDS: Partial<Record<PodReason, FailureKind>> = { OutOfMemory: "memory", Exited: "death" };
-const FAILED = /^failed: /;
+/** A server that does not answer for a moment, such as during its own update, is no failure of the API. */
+const PASSES_S = 10;
 
 /** `pods`: those of the newest version. `refused`: why the cluster creates none, in its own words. */
 export function judgePods(pods: readonly JudgedPod[], refused: string | undefined): Judgement {
@@ -45,13 +49,14 @@ export function judgePods(pods: readonly JudgedPod[], refused: string | undefine
   return { failure: { kind: "other", message: refused } };
 }
 
-function failureOf({ state, trouble, launcherSays }: JudgedPod): Judgement["failure"] {
+function failureOf({ state, trouble, unprepared }: JudgedPod): Judgement["failure"] {
   if (trouble !== undefined) return trouble;
   const { trouble: seen } = state;
   if (seen !== undefined && !WAITS.has(seen.reason) && !PASSES.has(seen.reason))
     return { kind: KINDS[seen.reason] ?? "other", message: `${seen.reason}: ${seen.detail}` };
-  if (launcherSays === undefined || !FAILED.test(launcherSays)) return undefined;
-  return { kind: "requirements", message: launcherSays.replace(FAILED, "") };
+  if (unprepared === undefined || (!unprepared.is_final && unprepared.for_s < PASSES_S)) return undefined;
+  const error = preparationError(unprepared);
+  return { kind: error instanceof EnvironmentError ? "requirements" : "other", message: error.message };
 }
 
 function lackOf({ state: { trouble } }: JudgedPod): string | undefined {

@@ -96,10 +96,10 @@ export class PodGroup implements ServedApi {
   /** Says again why the newest version does not serve. */
   judge(): void {
     const fresh = this.workers.filter((replica) => this.isNew(replica) && replica.state !== "draining");
-    const judged = fresh.flatMap(({ pod, state, trouble, launcherSays }) => {
+    const judged = fresh.flatMap(({ pod, state, trouble, unprepared }) => {
       const seen = this.pods.get(pod.name);
       if (seen === undefined) return [];
-      return [{ state: podState(seen), isServing: state === "ready", trouble, launcherSays }];
+      return [{ state: podState(seen), isServing: state === "ready", trouble, unprepared }];
     });
     const { failure, lack } = judgePods(judged, this.refused);
     this.failure = failure?.message ?? this.notApplied;

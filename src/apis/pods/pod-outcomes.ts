@@ -2,6 +2,7 @@
 import { contain, inBackground } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
 import { KILL_GRACE_SECONDS } from "../../contracts/limits/kubernetes/pods.ts";
+import { preparationError } from "../../engine/environments/step-failed.ts";
 import { START_TIMEOUT } from "../../engine/lifetime.ts";
 import { HEALTH_PORT } from "../../kubernetes/objects/worker-pods.ts";
 import type { PodState } from "../../kubernetes/pod-state.ts";
@@ -12,6 +13,8 @@ import { describeFault } from "../../protocol/read-fault.ts";
 import { describeLastExit } from "./describe-last-exit.ts";
 import type { PodGroup } from "./pod-group.ts";
 import type { GoneWorker, PodReplica, PodReplicaEvents } from "./pod-replica.ts";
+
+const UNPREPARED = "Unprepared";
 
 export interface PodOutcomesDeps {
   log: Log;
@@ -63,6 +66,14 @@ export class PodOutcomes {
     if (reason === "" || this.told.get(pod) === reason) return;
     this.told.set(pod, reason);
     this.deps.apiLog(name, `replica ${pod}: ${reason}: ${trouble!.detail}`);
+  }
+
+  /** Its launcher says why its pod cannot run a worker: once, although the words may differ from try to try. */
+  unprepared(name: string, { pod, unprepared }: PodReplica): void {
+    if (unprepared === undefined || this.told.get(pod.name) === UNPREPARED) return;
+    this.told.set(pod.name, UNPREPARED);
+    this.deps.apiLog(name, `replica ${pod.name} is not prepared: ${preparationError(unprepared).message}`);
+    this.deps.workerLog(name, pod.name, unprepared.output);
   }
 
   /** A container ended and began again, for this reason. */

@@ -7,6 +7,7 @@
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import { type Lifetime, START_TIMEOUT, StartWatch } from "../../engine/lifetime.ts";
+import type { LauncherFailure } from "../../kubernetes/pods/launcher.ts";
 import type { TlsAddress } from "../../protocol/connect-socket.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
@@ -65,8 +66,8 @@ export class PodReplica implements ServingReplica {
   readonly isUnknown = false;
   /** Why its worker is not ready, until it is. */
   trouble: { kind: FailureKind; message: string } | undefined;
-  /** What the launcher says while nobody listens on the worker's port. */
-  launcherSays: string | undefined;
+  /** Why its pod cannot run a worker yet, as the launcher says while nobody listens on the worker's port. */
+  unprepared: LauncherFailure | undefined;
   readonly pod: PodIdentity;
   private readonly start: PodStart;
   private readonly events: PodReplicaEvents;
@@ -167,7 +168,7 @@ export class PodReplica implements ServingReplica {
 
   private async setUp(connection: WorkerConnection): Promise<void> {
     const { welcome } = connection;
-    this.launcherSays = undefined;
+    this.unprepared = undefined;
     this.report = new SetUpReport();
     if (welcome.state === "ready") return this.ready(welcome);
     if (welcome.state === "draining" || welcome.state === "failed") return;

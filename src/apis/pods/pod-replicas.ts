@@ -58,6 +58,7 @@ export class PodReplicas implements ApiReplicas {
       eventsOf: (name) => this.outcomes.eventsOf(name),
       restarted: (name, replica, trouble) => this.outcomes.restarted(name, replica, trouble),
       told: (name, pod, state) => this.outcomes.tell(name, pod, state),
+      unprepared: (name, replica) => this.outcomes.unprepared(name, replica),
       deploymentChanged: (name, generation) => {
         if (this.objects.isForeign(name, generation)) this.loop.soon();
       },

@@ -3,12 +3,12 @@ import { Readable } from "node:stream";
 import { Pack, WriteEntry } from "tar";
 import { projectDirectory } from "../../contracts/data-layout.ts";
 import { FILES } from "./archive-entry.ts";
-import { deployedFiles } from "./project-files.ts";
+import { deployedFiles, unlessGone } from "./project-files.ts";
 
 /** Undefined if files are missing or changed since the deployment. */
 export async function projectArchive(dataDir: string, projectId: string): Promise<Readable | undefined> {
   const cwd = projectDirectory(dataDir, projectId);
-  const files = await deployedFiles(cwd, projectId).catch(() => undefined);
+  const files = await deployedFiles(cwd, projectId).catch(unlessGone);
   if (files === undefined) return undefined;
   const pack = new Pack({
     ...{ cwd, gzip: true, portable: true, preservePaths: true },

@@ -56,6 +56,11 @@ export async function deployedFiles(directory: string, id: string): Promise<Proj
   return contentId(files) === id ? files : undefined;
 }
 
+/** A version without jobs may be deleted meanwhile, with its files. */
+export function unlessGone(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
 /**
  * Syncs a project's files. It must run before the database, which is durable, names the project. Otherwise a power
  * failure could leave empty files under this id.

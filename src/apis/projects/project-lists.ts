@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { projectDirectory } from "../../contracts/data-layout.ts";
 import { LISTED_FILES_KEPT_MAX, LISTED_PROJECTS_KEPT_MAX } from "../../contracts/limits/projects.ts";
 import type { Trees } from "../../state/trees.ts";
-import { deployedFiles } from "./project-files.ts";
+import { deployedFiles, unlessGone } from "./project-files.ts";
 
 export interface ListedFile {
   path: string;
@@ -86,9 +86,4 @@ export class ProjectLists {
     this.keptFiles -= this.kept.get(projectId)?.length ?? 0;
     this.kept.delete(projectId);
   }
-}
-
-/** A version without jobs may be deleted meanwhile, with its files. */
-function unlessGone(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
 }

@@ -31,6 +31,8 @@ export class JobPodSet implements JobCompute {
   /** There may be objects of it in the cluster. */
   hasObjects = false;
   isSuspended = false;
+  /** One of its pods was prepared. */
+  hasPrepared = false;
   queue: string | undefined;
   /** Since when its workers need fewer pods than it has (monotonic milliseconds); undefined: they do not. */
   fewerSinceMs: number | undefined;
@@ -123,15 +125,24 @@ export class JobPodSet implements JobCompute {
   /** Gives pods to those that have waited longest. */
   grant(): void {
     for (const ask of [...this.asks]) {
-      const pod = [...this.pods.values()].find((each) => each.isFree && this.isOfJob(each));
+      const pod = this.podToGive();
       if (pod === undefined) return;
       const { cpuMillis, memoryBytes } = ask.need;
       const reservation = { cpuMillis, memoryBytes, gpus: [] };
       this.asks.delete(ask);
       this.held.set(reservation, pod);
       pod.reservation = reservation;
+      pod.isReported = pod.unprepared !== undefined;
       contain(`a pod for job ${this.jobId}`, () => ask.onReserved(reservation));
     }
+  }
+
+  /** Without any worker, also one in which none can run: its start fails, which ends the job as on one machine. */
+  private podToGive(): JobPod | undefined {
+    const pods = [...this.pods.values()].filter((pod) => this.isOfJob(pod));
+    const free = pods.find((pod) => pod.isFree);
+    if (free !== undefined || this.held.size > 0) return free;
+    return pods.find((pod) => pod.isHopeless(!this.hasPrepared));
   }
 
   /** Not of one of the same name that was removed. */
@@ -140,7 +151,10 @@ export class JobPodSet implements JobCompute {
   }
 
   private hasFewer(): void {
-    if (this.wanted === 0) this.idleSinceMs = performance.now();
+    if (this.wanted === 0) {
+      this.idleSinceMs = performance.now();
+      for (const pod of this.pods.values()) pod.isReported = false;
+    }
     this.changed(this);
   }
 }

@@ -1,7 +1,9 @@
 /** A pod of a job's Job, as the cluster shows it, and who uses its worker. */
+import { UNPREPARED_MAX_MS } from "../../contracts/limits/kubernetes/pods.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import type { Pod } from "../../kubernetes/pod.ts";
 import { type PodState, podState } from "../../kubernetes/pod-state.ts";
+import type { LauncherFailure } from "../../kubernetes/pods/launcher.ts";
 
 export class JobPod {
   readonly name: string;
@@ -14,6 +16,10 @@ export class JobPod {
   isPrepared = false;
   /** What its launcher says meanwhile. */
   says: string | undefined;
+  /** Why it cannot run a worker yet, as its launcher says. */
+  unprepared: LauncherFailure | undefined;
+  /** A worker was given this pod although it is not prepared. The job is about to end. */
+  isReported = false;
   /** What a former controller's worker had in hand there is known, and it has ended. */
   isSettled: boolean;
   /** How many workers it has had for this controller. */
@@ -73,7 +79,18 @@ export class JobPod {
 
   /** A worker that nobody has can run in it. */
   get isFree(): boolean {
-    return this.isPrepared && this.isSettled && this.reservation === undefined && this.over === undefined;
+    return this.isPrepared && this.isAvailable;
+  }
+
+  /** No worker will run in it. `isFirst`: nothing shows yet that one can in another pod of the job. */
+  isHopeless(isFirst: boolean): boolean {
+    const { unprepared } = this;
+    if (unprepared === undefined || this.isPrepared || this.isReported || !this.isAvailable) return false;
+    return (isFirst && unprepared.is_final) || unprepared.for_s * 1_000 >= UNPREPARED_MAX_MS;
+  }
+
+  private get isAvailable(): boolean {
+    return this.isSettled && this.reservation === undefined && this.over === undefined;
   }
 }
 

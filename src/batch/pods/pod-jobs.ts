@@ -14,6 +14,7 @@ import {
 } from "../../contracts/limits/kubernetes/pods.ts";
 import type { Database } from "../../database/database.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import { preparationError } from "../../engine/environments/step-failed.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import type { ApiClient } from "../../kubernetes/api-client.ts";
 import { ListAndWatch } from "../../kubernetes/list-and-watch.ts";
@@ -21,7 +22,7 @@ import { apiOf, JOB_LABEL, JOB_SELECTOR, QUEUE_LABEL, workerHost } from "../../k
 import { HEALTH_PORT, WORKER_PORT } from "../../kubernetes/objects/worker-pods.ts";
 import type { Pod } from "../../kubernetes/pod.ts";
 import type { WorkerAuthority } from "../../kubernetes/pods/authority.ts";
-import { type LauncherAt, launcherFacts } from "../../kubernetes/pods/launcher.ts";
+import { type LauncherAt, type LauncherFailure, launcherFacts } from "../../kubernetes/pods/launcher.ts";
 import { type KubernetesObject, pathOf } from "../../kubernetes/resources.ts";
 import { unfinishedJobs } from "../records/job-lists.ts";
 import { settleFormerPods } from "./former-pods.ts";
@@ -36,6 +37,8 @@ export interface PodJobsDeps extends Omit<JobObjectsDeps, "writer" | "forget"> {
   client: ApiClient;
   namespace: string;
   authority: WorkerAuthority;
+  /** Writes a line that a worker, or the start of one, has printed to the job's log. */
+  workerLog: (jobId: string, worker: string, line: string) => void;
 }
 
 interface Job extends KubernetesObject {
@@ -104,6 +107,7 @@ export class PodJobs implements Service {
     const pod = this.sets.get(jobId)?.podOf(reservation);
     const launcher = pod === undefined ? undefined : this.launcherOf(pod);
     if (pod === undefined || launcher === undefined) throw new Error("the pod of the worker is gone");
+    if (pod.unprepared !== undefined) throw this.notPrepared(jobId, pod.name, pod.unprepared);
     const { authority, namespace } = this.deps;
     const { memoryBytes } = reservation;
     return new PodWorker(pod, {
@@ -115,6 +119,12 @@ export class PodJobs implements Service {
       memoryLimitBytes: memoryBytes === 0 ? undefined : memoryBytes,
       remove: () => this.removePod(pod),
     });
+  }
+
+  /** The pod goes with its job, so its output is kept. */
+  private notPrepared(jobId: string, pod: string, failure: LauncherFailure): Error {
+    for (const line of failure.output) this.deps.workerLog(jobId, pod, line);
+    return preparationError(failure);
   }
 
   private async settle(): Promise<void> {
@@ -196,10 +206,12 @@ export class PodJobs implements Service {
     const launcher = this.launcherOf(pod);
     const facts = launcher && (await launcherFacts(launcher));
     if (facts === undefined) return;
-    const { state, reason } = facts;
+    const { state, reason, failure } = facts;
     pod.isPrepared = facts.pid !== null;
-    pod.says = pod.isPrepared ? undefined : `${state}${reason === null ? "" : `: ${reason}`}`;
-    if (pod.isPrepared) set.grant();
+    pod.unprepared = failure ?? undefined;
+    pod.says = pod.isPrepared ? undefined : (failure?.message ?? describe(state, reason));
+    set.hasPrepared ||= pod.isPrepared;
+    set.grant();
   }
 
   /** Its objects are to be brought to what its workers need. */
@@ -215,4 +227,8 @@ export class PodJobs implements Service {
     this.isFailing = true;
     this.deps.log.warn({ event: "cluster_failed", err }, "the pods of jobs cannot be followed; tried again");
   }
+}
+
+function describe(state: string, reason: string | null): string {
+  return `${state}${reason === null ? "" : `: ${reason}`}`;
 }

@@ -14,6 +14,7 @@ import { DEPENDENCIES_SCRIPT, requirementsOf } from "./environment-id.ts";
 import { explainInstallFailure } from "./install-failure.ts";
 import { endFormerInstaller, forgetInstaller, type Installers, type Steps } from "./installers.ts";
 import { activated, type Interpreter, type InterpreterFacts } from "./interpreter.ts";
+import { REQUIREMENTS_STEP } from "./step-failed.ts";
 
 const run = promisify(execFile);
 const SYNC_MS = 60_000;
@@ -123,7 +124,7 @@ async function installRequirements({ made, hasUv, steps, sources, facts }: Requi
     ? ["uv", "pip", "install", "--python", made.python]
     : [made.python, "-m", "pip", "install", "--disable-pip-version-check"];
   const files = requirements.flatMap((file) => ["-r", relative(sources, file)]);
-  await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files], (output) =>
+  await steps.run(REQUIREMENTS_STEP, install[0]!, [...install.slice(1), ...files], (output) =>
     explainInstallFailure(output, minorVersionOf(facts)),
   );
 }

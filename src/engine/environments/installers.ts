@@ -9,9 +9,8 @@ import { appendFile, mkdir, open, readdir, readFile, rm, stat } from "node:fs/pr
 import { dirname, join } from "node:path";
 import { delay, wallMs } from "../../base/clock.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../../base/process-identity.ts";
-import { EnvironmentError } from "./environment-error.ts";
+import { stepFailed } from "./step-failed.ts";
 
-const LAST_LINES = 15;
 const POLL_MS = 20;
 
 interface StepsOptions {
@@ -110,9 +109,7 @@ export class Steps {
       watched();
       await log.close();
     }
-    const cause = explain(output);
-    const lines = output.trim().split("\n").slice(-LAST_LINES).join("\n");
-    throw new EnvironmentError(`${what} failed:${cause === undefined ? "" : ` ${cause}`}\n${lines}`);
+    throw stepFailed(what, output, explain(output));
   }
 }
 

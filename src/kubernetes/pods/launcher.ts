@@ -28,9 +28,24 @@ export interface LauncherNote {
   busy: boolean;
 }
 
+/** Why the pod cannot run a worker yet. It is tried again. */
+export interface LauncherFailure {
+  message: string;
+  /** Trying again does not help, unless something else changes. */
+  is_final: boolean;
+  is_of_environment: boolean;
+  step: string | null;
+  output: string[];
+  python: string | null;
+  /** For how many seconds it has failed. */
+  for_s: number;
+}
+
 export interface LauncherFacts {
   state: string;
   reason: string | null;
+  /** Absent in an image of an older release. */
+  failure?: LauncherFailure | null;
   starts: number;
   /** The worker's process; null between two of them. */
   pid: number | null;
@@ -43,12 +58,6 @@ export interface LauncherAt {
   host: string;
   port: number;
   token: string;
-}
-
-/** The launcher's state and its reason; undefined if it does not answer. */
-export async function launcherState(host: string, port: number): Promise<string | undefined> {
-  const text = await get({ host, port, path: "/readyz" }).catch(() => undefined);
-  return text?.trim();
 }
 
 /** Undefined if it does not answer, or with something else. */

@@ -8,11 +8,21 @@ const pod = (own: Partial<JudgedPod> = {}): JudgedPod => ({
   state: { phase: "starting", isInterruption: false },
   isServing: false,
   trouble: undefined,
-  launcherSays: undefined,
+  unprepared: undefined,
   ...own,
 });
 const inTrouble = (reason: PodTrouble["reason"], detail = "why"): JudgedPod =>
   pod({ state: { phase: "starting", trouble: { reason, detail }, isInterruption: false } });
+
+const NO_MATCH = "ERROR: No matching distribution found for nowhere";
+const NOT_INSTALLED = {
+  ...{ message: "requirements.txt failed", is_final: true, is_of_environment: true },
+  ...{ step: "requirements.txt", output: [NO_MATCH], python: "3.11", for_s: 0 },
+};
+const NOT_FETCHED = {
+  ...{ message: "https://a/b cannot be read: refused", is_final: false, is_of_environment: false },
+  ...{ step: null, output: [], python: null, for_s: 9.9 },
+};
 
 const CASES: [string, JudgedPod[], object][] = [
   ["no pods", [], {}],
@@ -37,10 +47,27 @@ const CASES: [string, JudgedPod[], object][] = [
   ],
   [
     "packages that cannot be installed",
-    [pod({ launcherSays: "failed: pip failed:\nno such package" })],
-    { failure: { kind: "requirements", message: "pip failed:\nno such package" } },
+    [pod({ unprepared: NOT_INSTALLED })],
+    {
+      failure: {
+        kind: "requirements",
+        message:
+          "requirements.txt failed: there is no nowhere for Python 3.11; require another version of it, or use " +
+          `predictor.python to choose a Python that it has builds for\n${NO_MATCH}`,
+      },
+    },
   ],
-  ["packages that are being installed", [pod({ launcherSays: "installing" })], {}],
+  ["a server that does not answer for a moment", [pod({ unprepared: NOT_FETCHED })], {}],
+  [
+    "a server that does not answer",
+    [pod({ unprepared: { ...NOT_FETCHED, for_s: 10 } })],
+    { failure: { kind: "other", message: NOT_FETCHED.message } },
+  ],
+  [
+    "files that are gone",
+    [pod({ unprepared: { ...NOT_FETCHED, is_final: true } })],
+    { failure: { kind: "other", message: NOT_FETCHED.message } },
+  ],
   ["a pod whose node was emptied", [inTrouble("Drained"), inTrouble("NodeLost")], {}],
   [
     "a fault before a lack",

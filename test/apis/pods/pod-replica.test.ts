@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { PodReplica } from "../../../src/apis/pods/pod-replica.ts";
 import { ProjectServer } from "../../../src/apis/pods/project-server.ts";
 import { issueCertificate, makeAuthority } from "../../../src/kubernetes/certificates/certificate.ts";
-import { launcherFacts, launcherState } from "../../../src/kubernetes/pods/launcher.ts";
+import { launcherFacts } from "../../../src/kubernetes/pods/launcher.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { LaunchedPod, ProjectServer as Projects } from "../../harness/launched-pod.ts";
@@ -126,7 +126,7 @@ describe("a replica in a pod", () => {
     const launcher = { host: "127.0.0.1", port: pod.healthPort, token: WORKER_TOKEN };
     const facts = await launcherFacts(launcher);
     expect([facts?.starts, facts?.last_exit?.signal]).toEqual([2, "SIGKILL"]);
-    expect(await launcherState("127.0.0.1", pod.healthPort)).toBe("ok");
+    expect((await pod.readiness()).text).toBe("ok\n");
     expect(await launcherFacts({ ...launcher, token: "wrong" })).toBeUndefined();
   });
 
@@ -163,6 +163,7 @@ describe("a pod's project", () => {
   it("is not given to the token of another API", async () => {
     const pod = await launch(PREDICTOR, ["other"]);
     await pod.untilReadiness(/503 failed: the server answers 401 to .*does not open this project/);
-    expect(await launcherState("127.0.0.1", pod.healthPort)).toMatch(/^failed: the server answers 401/);
+    const failure = { is_final: false, is_of_environment: false, step: null };
+    expect((await pod.facts()).failure).toMatchObject(failure);
   });
 });

@@ -70,6 +70,48 @@ describe("the pods of a job", () => {
     expect([set.mayKeep(got[0]!), isOver]).toEqual([false, true]);
   });
 
+  it("end a job once if its first pod cannot be prepared for good, or none for a long time", () => {
+    const unprepared = (is_final: boolean, for_s: number) => ({
+      ...{ message: "no", is_final, for_s, is_of_environment: true, step: null, output: [], python: null },
+    });
+    const fails = (name: string, is_final: boolean, for_s: number) => {
+      const pod = new JobPod(podOf(name, "job-1"), { jobId: "j", api: "a", isSettled: true });
+      pod.unprepared = unprepared(is_final, for_s);
+      set.pods.set(name, pod);
+      set.grant();
+      return pod;
+    };
+    for (let asked = 0; asked < 3; asked++) ask();
+    const [, passes] = [fails("former", false, 299), fails("p", false, 1)];
+    expect(got).toEqual([]);
+    const final = fails("f", true, 0);
+    expect([got.length, set.podOf(got[0]!)]).toEqual([1, final]);
+    set.giveBack(got[0]!);
+    // It is given once, whoever asks again.
+    expect(got).toHaveLength(1);
+    set.hasPrepared = true;
+    fails("later", true, 0);
+    expect(got).toHaveLength(1);
+    passes.unprepared = unprepared(false, 300);
+    set.grant();
+    expect(set.podOf(got[1]!)).toBe(passes);
+  });
+
+  it("that are not prepared end nothing while a worker has another one", () => {
+    ask();
+    add("p");
+    ask();
+    const pod = new JobPod(podOf("q", "job-1"), { jobId: "j", api: "a", isSettled: true });
+    const failure = { message: "no", is_final: true, for_s: 999, is_of_environment: false };
+    pod.unprepared = { ...failure, step: null, output: [], python: null };
+    set.pods.set("q", pod);
+    set.grant();
+    expect(got).toHaveLength(1);
+    set.giveBack(got[0]!);
+    set.cancel(set.ask(NEED, () => {}));
+    expect(got).toHaveLength(2);
+  });
+
   it("are free again when they are given back, which is told", () => {
     const waiting = ask();
     add("p");

@@ -24,6 +24,8 @@ export const PROJECT_REQUEST_MAX_MS = 10_000;
 export const ENDS_BY_ITSELF_MS = 500;
 /** How often launchers of pods are asked that a job waits for. */
 export const JOB_LAUNCHER_POLL_MS = 300;
+/** A job without any worker ends if one of its pods cannot be prepared for so long: its project cannot be fetched, say. */
+export const UNPREPARED_MAX_MS = 5 * 60_000;
 /** A Job that no worker needs for so long is removed. */
 export const JOB_IDLE_MS = 1_000;
 /** A Job whose job needs fewer pods for so long gets fewer. */
