@@ -63,6 +63,10 @@ export class JobPodSet implements JobCompute {
     return hasFewer && nowMs - this.fewerSinceMs! < JOB_SHRINKS_AFTER_MS ? parallelism : wanted;
   }
 
+  get preparingCount(): number {
+    return [...this.pods.values()].filter((pod) => pod.isPreparing).length;
+  }
+
   get isWaiting(): boolean {
     return this.asks.size > 0;
   }

@@ -82,6 +82,13 @@ export class JobPod {
     return this.isPrepared && this.isAvailable;
   }
 
+  /** It runs, and makes what a worker needs. */
+  get isPreparing(): boolean {
+    return (
+      this.says !== undefined && this.unprepared === undefined && !this.isPrepared && this.over === undefined
+    );
+  }
+
   /** No worker will run in it. `isFirst`: nothing shows yet that one can in another pod of the job. */
   isHopeless(isFirst: boolean): boolean {
     const { unprepared } = this;

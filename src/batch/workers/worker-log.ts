@@ -22,6 +22,7 @@ export interface WorkerLogOptions {
 export class WorkerLog {
   private readonly options: WorkerLogOptions;
   private hasLoggedWaiting = false;
+  private hasLoggedStalled = false;
   /** A worker was ready. */
   hadWorker = false;
   /** Workers that could not be set up, so that the job ended. */
@@ -88,13 +89,25 @@ export class WorkerLog {
     this.options.jobLog(`worker ${worker_id} ends between two batches, so that others get its compute`);
   }
 
+  /** Once when workers wait, and once more when some are stalled: then the reason may be another one. */
   waiting(reservations: WorkerReservations, nowMs: number): void {
+    if (this.hasLoggedStalled) return;
+    const { stalled } = reservations.counts(0, nowMs);
+    if (stalled === 0) return this.logWaiting(reservations, nowMs);
+    this.hasLoggedStalled = true;
+    this.tellNeed(reservations, `${stalled} of ${reservations.wanted} workers are stalled: they wait`);
+  }
+
+  private logWaiting(reservations: WorkerReservations, nowMs: number): void {
     if (this.hasLoggedWaiting) return;
     const waiting = reservations.waiting(nowMs - WAITING_LOGGED_MS);
     if (waiting === 0) return;
     this.hasLoggedWaiting = true;
-    const { wanted } = reservations;
-    // Submit keys read the log of a job, so it names no other API.
-    this.options.jobLog(`${waiting} of ${wanted} workers wait ${reservations.describeNeed(false)}`);
+    this.tellNeed(reservations, `${waiting} of ${reservations.wanted} workers wait`);
+  }
+
+  /** Submit keys read the log of a job, so it names no other API. */
+  private tellNeed(reservations: WorkerReservations, what: string): void {
+    this.options.jobLog(`${what} ${reservations.describeNeed(false)}`);
   }
 }

@@ -131,10 +131,15 @@ export class WorkerReservations {
     return asking + (this.unaskedSinceMs < sinceMs ? this.unasked : 0);
   }
 
-  /** Of the workers that are not ready. One that has waited long for compute is stalled, not pending. */
+  /**
+   * Of the workers that are not ready. One that has waited long for compute is stalled, not pending. One whose
+   * environment is being made is initializing, as on this machine.
+   */
   counts(ready: number, nowMs: number): Pick<WorkerCounts, "pending" | "initializing" | "stalled"> {
-    const stalled = this.waiting(nowMs - STALLED_AFTER_MS);
-    return { pending: this.missing - stalled, initializing: this.held - ready, stalled };
+    const preparing = Math.min(this.missing, this.options.account.preparingCount ?? 0);
+    const waiting = this.missing - preparing;
+    const stalled = Math.min(waiting, this.waiting(nowMs - STALLED_AFTER_MS));
+    return { pending: waiting - stalled, initializing: this.held - ready + preparing, stalled };
   }
 
   /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
