@@ -85,7 +85,7 @@ export function buildPodReplicas(infrastructure: Infrastructure, cluster: Cluste
       const { versions, unreadable } = await readDeployed(db);
       return { versions: versions.filter(hasPredictor), unreadable: unreadable.map(({ name }) => name) };
     },
-    podsOf: (version, replicas) => workerPodsOf(version, replicas, settings),
+    podsOf: (version, replicas, extra) => workerPodsOf(version, { replicas, extra }, settings),
     network: { namespace, server: isPod(options) ? SERVER : undefined, databasePort: portOf(options) },
     initOf: async (name, predictorId) => {
       const version = await versionOfPredictor(db, name, predictorId);

@@ -158,6 +158,20 @@ describe("a real-time API", () => {
   });
 });
 
+it("replaces workers after max_requests without a failed request", async () => {
+  const predictor = { path: "predictor.py", max_requests: 300 };
+  const autoscaling = { min_replicas: 1, max_replicas: 1 };
+  engine.deploy({ name: "leaky", autoscaling, predictor }, ECHO("1"));
+  const running = new SteadyLoad(`${engine.server.baseUrl}/leaky`, CONNECTIONS);
+  const podsOf = () => new Set(running.answers.map(({ body }) => /"pod":"([^"]+)"/.exec(body)?.[1]));
+  await eventually("three pods have served", () => podsOf().size >= 3, 120_000);
+  await running.stop();
+  expect(failuresOf(running)).toEqual([]);
+  expect(engine.server.cli(["logs", "leaky"]).out).toMatch(/replica \S+ has reached max_requests or max_age/);
+  await eventually("one pod is left", () => engine.pods("leaky").length === 1, 60_000);
+  engine.server.cli(["delete", "leaky", "--force"]);
+});
+
 it("has no pod while it sleeps, and a request that wakes it waits for the first one", async () => {
   const autoscaling = { min_replicas: 0, init_replicas: 0, max_replicas: 1 };
   engine.deploy({ name: "asleep", autoscaling }, ECHO("1"));

@@ -31,13 +31,11 @@ export function deploymentErrors(
 /** What workers in pods do not do, and what to do instead. */
 const NOT_IN_PODS = {
   python: "the worker's image decides which Python runs: leave it out, and build the image with that Python",
-  max_requests: "a worker in a pod is not replaced by its use: leave it out",
-  max_age: "a worker in a pod is not replaced by its age: leave it out, and run `quern refresh` regularly",
   reuse_worker: "a pod belongs to one job: leave it out",
 } as const;
-/** Which of them each kind may not have. Workers of jobs are replaced between two batches. */
+/** Which of them each kind may not have. */
 const NOT_IN_PODS_OF = {
-  RealtimeAPI: ["python", "max_requests", "max_age"],
+  RealtimeAPI: ["python"],
   BatchAPI: ["python", "reuse_worker"],
 } as const;
 

@@ -14,7 +14,8 @@ export interface ApiObjectsDeps {
   authority: WorkerAuthority;
   namespace: string;
   log: Log;
-  podsOf: (version: ApiVersion, replicas: number) => WorkerPods;
+  /** `extra`: so many pods more, until they have replaced others. */
+  podsOf: (version: ApiVersion, replicas: number, extra: number) => WorkerPods;
   network: WorkerNetwork;
 }
 
@@ -69,9 +70,13 @@ export class ApiObjects {
     }
   }
 
-  private async apply({ version, wanted }: PodGroup): Promise<boolean> {
+  private async apply(group: PodGroup): Promise<boolean> {
+    const { version, wanted, wear } = group;
     try {
-      await this.writer.apply(this.deps.podsOf(version, wanted), new Date(wallMs()));
+      for (const { pod } of wear.leavers.filter(({ isFirstToGo }) => !isFirstToGo))
+        await this.writer.goesFirst(this.deps.namespace, pod);
+      for (const leaver of wear.leavers) leaver.isFirstToGo = true;
+      await this.writer.apply(this.deps.podsOf(version, wanted, wear.extra), new Date(wallMs()));
       this.owner.applied(version.name, undefined);
       return true;
     } catch (error) {

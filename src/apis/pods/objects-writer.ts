@@ -3,6 +3,7 @@
  * in what it applied last, or by somebody else.
  */
 import type { ApiClient } from "../../kubernetes/api-client.ts";
+import { ApiError } from "../../kubernetes/api-error.ts";
 import {
   API_KINDS,
   apiObjects,
@@ -14,6 +15,8 @@ import type { AppliedObject } from "../../kubernetes/objects/worker-objects.ts";
 import type { WorkerPods } from "../../kubernetes/objects/worker-pods.ts";
 import type { WorkerAuthority } from "../../kubernetes/pods/authority.ts";
 import { type KubernetesObject, pathOf } from "../../kubernetes/resources.ts";
+
+const GOES_FIRST = { "controller.kubernetes.io/pod-deletion-cost": "-1000" };
 
 export class ObjectsWriter {
   private readonly client: ApiClient;
@@ -40,6 +43,15 @@ export class ObjectsWriter {
       if (object.kind === "Deployment") this.generations.set(pods.api, generation ?? 0);
     }
     this.applied.set(pods.api, text);
+  }
+
+  /** The ReplicaSet takes this pod when it takes one that is ready. */
+  async goesFirst(namespace: string, { name, uid }: { name: string; uid: string }): Promise<void> {
+    const change = { metadata: { uid, annotations: GOES_FIRST } };
+    await this.client.merge(pathOf("Pod", namespace, name), change).catch((error: unknown) => {
+      const isGone = error instanceof ApiError && (error.status === 404 || error.status === 409);
+      if (!isGone) throw error;
+    });
   }
 
   /** Once. */

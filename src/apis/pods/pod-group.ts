@@ -6,6 +6,7 @@ import type { ApiVersion } from "../records/api-rows.ts";
 import { firstReplicas, scalingRules } from "../replicas/scaling-rules.ts";
 import type { FailureKind, ServedApi } from "../serving/api-replicas.ts";
 import { judgePods } from "./judge-pods.ts";
+import { planWear } from "./plan-wear.ts";
 import type { PodReplica } from "./pod-replica.ts";
 
 /** A worker that served for so long is no early death. */
@@ -85,6 +86,28 @@ export class PodGroup implements ServedApi {
       const isReady = seen !== undefined && podState(seen).phase === "ready";
       return state === "initializing" && trouble === undefined && isReady;
     });
+  }
+
+  /** How many pods more than wanted there should be, and which may go first. */
+  get wear(): { extra: number; leavers: PodReplica[] } {
+    const fresh = this.workers.filter((replica) => this.isNew(replica));
+    const serving = fresh.filter(({ state }) => state === "ready");
+    const worn = serving.filter(({ wear }) => wear === "worn");
+    const { extra, retire } = planWear({
+      wanted: this.wanted * this.perReplica,
+      serving: serving.length,
+      wearing: serving.filter(({ wear }) => wear === "wearing").length,
+      worn: worn.length,
+      leaving: fresh.filter(({ state }) => state === "draining").length,
+    });
+    const marked = worn.filter(({ isFirstToGo }) => isFirstToGo);
+    const others = worn.filter(({ isFirstToGo }) => !isFirstToGo);
+    return { extra, leavers: [...marked, ...others].slice(0, retire) };
+  }
+
+  /** Some of its pods are to be replaced because of their use or age. */
+  get isWearing(): boolean {
+    return this.workers.some(({ wear, state }) => wear !== "fresh" && state !== "gone");
   }
 
   /** What others see of it, as text to compare. */

@@ -53,6 +53,11 @@ export class PodOutcomes {
     return {
       onReady: () => this.judge(name),
       onFailed: (replica, fault) => this.notSetUp(name, replica, fault),
+      onWear: ({ wear, pod }) => {
+        if (wear === "worn")
+          this.deps.apiLog(name, `replica ${pod.name} has reached max_requests or max_age, and is replaced`);
+        this.owner.changed();
+      },
       onLongStart: ({ pod }, seconds) =>
         this.deps.apiLog(name, `replica ${pod.name} has been starting for ${seconds} s`),
       onGone: (replica, worker) => contain(`a replica of ${name}`, () => this.gone(name, replica, worker)),

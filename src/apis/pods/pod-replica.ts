@@ -10,11 +10,12 @@ import { type Lifetime, START_TIMEOUT, StartWatch } from "../../engine/lifetime.
 import type { LauncherFailure } from "../../kubernetes/pods/launcher.ts";
 import type { TlsAddress } from "../../protocol/connect-socket.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
-import { type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
+import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { describeFault, readFault } from "../../protocol/read-fault.ts";
 import { SetUpReport } from "../../protocol/set-up-report.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 import type { FailureKind, ServingReplica } from "../serving/api-replicas.ts";
+import { type Wear, WorkerWear } from "./worker-wear.ts";
 
 /** A worker that is not there yet answers at once that it is not. Half of the pause is chance. */
 const CONNECT_PAUSE_MS = 300;
@@ -25,6 +26,8 @@ export interface PodReplicaEvents {
   onReady(replica: PodReplica): void;
   /** It has reported why it cannot be set up, or took too long. */
   onFailed(replica: PodReplica, fault: WorkerFault): void;
+  /** It serves, and `wear` has changed. */
+  onWear(replica: PodReplica): void;
   /** Its worker is gone, and the pod is not leaving. */
   onGone(replica: PodReplica, gone: GoneWorker): void;
   onLongStart(replica: PodReplica, seconds: number): void;
@@ -68,7 +71,10 @@ export class PodReplica implements ServingReplica {
   trouble: { kind: FailureKind; message: string } | undefined;
   /** Why its pod cannot run a worker yet, as the launcher says while nobody listens on the worker's port. */
   unprepared: LauncherFailure | undefined;
+  /** The cluster takes it before other pods of its API. */
+  isFirstToGo = false;
   readonly pod: PodIdentity;
+  private readonly wearing: WorkerWear;
   private readonly start: PodStart;
   private readonly events: PodReplicaEvents;
   private host: string | undefined;
@@ -81,6 +87,14 @@ export class PodReplica implements ServingReplica {
     this.pod = pod;
     this.start = start;
     this.events = events;
+    this.wearing = new WorkerWear(start.lifetime.maxAgeMs, () => {
+      if (this.state === "ready") events.onWear(this);
+    });
+  }
+
+  /** How close its worker is to `max_requests` and `max_age`. */
+  get wear(): Wear {
+    return this.wearing.state;
   }
 
   get identity() {
@@ -124,12 +138,14 @@ export class PodReplica implements ServingReplica {
   leave(): void {
     if (this.isPresent) this.state = "draining";
     this.watch?.end();
+    this.wearing.end();
   }
 
   /** The pod is gone, or this controller goes. */
   end(): void {
     this.state = "gone";
     this.watch?.end();
+    this.wearing.end();
     this.connection?.close();
   }
 
@@ -170,6 +186,8 @@ export class PodReplica implements ServingReplica {
     const { welcome } = connection;
     this.unprepared = undefined;
     this.report = new SetUpReport();
+    // One that a former controller has set up may be as old as its pod.
+    this.wearing.begin(welcome.state === "ready" ? performance.now() - this.pod.startedMs : 0);
     if (welcome.state === "ready") return this.ready(welcome);
     if (welcome.state === "draining" || welcome.state === "failed") return;
     this.watchStart();
@@ -192,6 +210,7 @@ export class PodReplica implements ServingReplica {
     if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.report.take();
     if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
     if (type === MESSAGE.INIT_FAILED) this.failed(readFault(body));
+    if (type === MESSAGE.RECYCLE) this.wearing.asks(decodeRecycle(body));
   }
 
   private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {
@@ -203,6 +222,7 @@ export class PodReplica implements ServingReplica {
     this.wants = wants;
     this.isAsync = is_async;
     this.events.onReady(this);
+    if (this.wear !== "fresh") this.events.onWear(this);
   }
 
   private failed(fault: WorkerFault): void {
@@ -220,6 +240,7 @@ export class PodReplica implements ServingReplica {
     if (!this.isPresent) return;
     const wasServing = this.state === "ready";
     this.state = "initializing";
+    this.wearing.end();
     this.events.onGone(this, { pid, wasServing, servedMs: this.servedMs });
   }
 }

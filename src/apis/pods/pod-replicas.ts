@@ -178,7 +178,10 @@ export class PodReplicas implements ApiReplicas {
   }
 
   private changed(): void {
-    if (!this.loop.isStopped) this.owner?.replicasChanged();
+    if (this.loop.isStopped) return;
+    this.owner?.replicasChanged();
+    // How many pods there should be depends on which of them serve.
+    if ([...this.groups.values()].some(({ isWearing }) => isWearing)) this.loop.soon();
   }
 
   /** Retried with growing pauses while the cluster does not answer. */

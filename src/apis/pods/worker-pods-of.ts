@@ -16,13 +16,17 @@ export interface PodSettings {
 /** A pod stays for so long after it was asked to end; longer streams are cut off. */
 const GRACE_SECONDS_MAX = 15 * 60;
 
-/** `replicas`: as an API counts them. Each process of a replica is a pod. */
-export function workerPodsOf(version: ApiVersion, replicas: number, settings: PodSettings): WorkerPods {
+/** `replicas`: as an API counts them. Each process of a replica is a pod. `extra`: so many pods more. */
+export function workerPodsOf(
+  version: ApiVersion,
+  { replicas, extra = 0 }: { replicas: number; extra?: number },
+  settings: PodSettings,
+): WorkerPods {
   const { predictor, update_strategy } = version.config;
   const graceSeconds = Math.min(GRACE_SECONDS_MAX, Math.ceil(finishMsOf(version) / 1_000));
   return {
     ...templateOf(version, graceSeconds, settings),
-    replicas: replicas * predictor.processes_per_replica,
+    replicas: replicas * predictor.processes_per_replica + extra,
     ...rolloutOf(update_strategy),
   };
 }

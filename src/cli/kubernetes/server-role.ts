@@ -1,6 +1,6 @@
 /**
- * The server's rights in the cluster, in its namespace only: keep its workers' pods, if they have pods of their own, and
- * change the label of the active server's pod, if there may be several.
+ * The server's rights in the cluster, in its namespace only: keep its workers' pods, if they have pods of their own,
+ * also which of them go first, and change the label of the active server's pod, if there may be several.
  */
 import type { PodChoice } from "./server-pod.ts";
 
@@ -18,7 +18,7 @@ export function roleOf(metadata: object, { workerImage, state }: PodChoice): obj
     rules:
       workerImage === undefined
         ? [{ ...pods, verbs: ["list", ...label] }]
-        : [...forWorkers(), { ...pods, verbs: ["get", "delete", ...FOLLOW, ...label] }],
+        : [...forWorkers(), { ...pods, verbs: ["get", "delete", "patch", ...FOLLOW] }],
   };
 }
 

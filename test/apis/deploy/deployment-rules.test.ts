@@ -112,14 +112,6 @@ const CASES: Case[] = [
         "predictor/python",
         "a: predictor.python: is not there yet with --engine kubernetes: the worker's image decides which Python runs: leave it out, and build the image with that Python",
       ],
-      [
-        "predictor/max_requests",
-        "a: predictor.max_requests: is not there yet with --engine kubernetes: a worker in a pod is not replaced by its use: leave it out",
-      ],
-      [
-        "predictor/max_age",
-        "a: predictor.max_age: is not there yet with --engine kubernetes: a worker in a pod is not replaced by its age: leave it out, and run `quern refresh` regularly",
-      ],
     ],
   ],
   [

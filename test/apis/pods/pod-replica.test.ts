@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { PodReplica } from "../../../src/apis/pods/pod-replica.ts";
 import { ProjectServer } from "../../../src/apis/pods/project-server.ts";
+import type { Lifetime } from "../../../src/engine/lifetime.ts";
 import { issueCertificate, makeAuthority } from "../../../src/kubernetes/certificates/certificate.ts";
 import { launcherFacts } from "../../../src/kubernetes/pods/launcher.ts";
+import type { Init } from "../../../src/protocol/messages.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { LaunchedPod, ProjectServer as Projects } from "../../harness/launched-pod.ts";
-import { WORKER_TOKEN } from "../../harness/started-worker.ts";
+import { PredictingCaller, WORKER_TOKEN } from "../../harness/started-worker.ts";
 
 const API = "echo";
 const INIT = {
@@ -76,7 +78,7 @@ async function launch(predictor: string, apis: readonly string[] = [API]) {
   return pod;
 }
 
-function replicaOf(pod: LaunchedPod, life = lifetime("10m", 600_000)) {
+function replicaOf(pod: LaunchedPod, life: Lifetime = lifetime("10m", 600_000), init: Init = INIT) {
   const events: string[] = [];
   const { port } = pod.address as { port: number };
   const ca = readFileSync(join(pod.directory, "secrets", "tls.crt"), "utf8");
@@ -85,13 +87,14 @@ function replicaOf(pod: LaunchedPod, life = lifetime("10m", 600_000)) {
       ...{ name: "echo-1", uid: "1", predictor_id: "p", token: WORKER_TOKEN, ca, serverName: "quern", port },
       startedMs: performance.now(),
     },
-    { init: async () => INIT, epoch: 1, lifetime: life },
+    { init: async () => init, epoch: 1, lifetime: life },
     {
       onReady: () => events.push("ready"),
       onFailed: (_, fault) =>
         events.push(`failed: ${fault.type}: ${fault.message} ${fault.traceback !== ""}`),
       onGone: (_, { wasServing }) => events.push(`gone: ${wasServing}`),
       onLongStart: () => {},
+      onWear: ({ wear }) => events.push(wear),
     },
   );
   stops.push(() => replica.end());
@@ -156,6 +159,36 @@ describe("a replica in a pod", () => {
     await eventually("the launcher has ended", () => pod.process.exitCode !== null, 30_000);
     await eventually("the connection is closed", () => !replica.isConnected);
     expect([events, replica.state]).toEqual([["ready"], "draining"]);
+  });
+});
+
+describe("a replica in a pod is worn", () => {
+  const { maxAgeMs: _, ...rest } = lifetime("10m", 600_000);
+
+  it("at max_age, and its successor in the same pod is not", async () => {
+    const pod = await launch(PREDICTOR);
+    const { replica, events } = replicaOf(pod, { ...rest, maxAgeMs: 1_500 });
+    await happened(events, "worn");
+    expect(events).toEqual(["ready", "worn"]);
+    process.kill((await pod.facts()).pid!, "SIGKILL");
+    await eventually("it is ready again", () => events.at(-1) === "ready", 30_000);
+    expect(replica.wear).toBe("fresh");
+    replica.leave();
+  });
+
+  it("when its worker has taken max_requests, also for another controller", async () => {
+    const pod = await launch(PREDICTOR.replace(", headers", ""));
+    const init = { ...INIT, max_requests: 2 };
+    const { replica, events } = replicaOf(pod, lifetime("10m", 600_000), init);
+    await happened(events, "ready");
+    const gateway = await PredictingCaller.open(pod.address, "gateway");
+    stops.push(() => gateway.connection.close());
+    for (let sent = 0; sent < 2; sent++) await gateway.predict(Buffer.from("1"));
+    await happened(events, "worn");
+    replica.end();
+    const next = replicaOf(pod, lifetime("10m", 600_000), init);
+    await happened(next.events, "worn");
+    expect(next.events).toEqual(["ready", "worn"]);
   });
 });
 

@@ -11,7 +11,7 @@ function podsOf(yaml: string, replicas = 1) {
   const { apis, errors } = readConfig(`- name: a\n${predictor}${yaml}`, "quern.yaml");
   expect(errors).toEqual([]);
   const ids = { name: "a", api_id: "v", predictor_id: "p", project_id: "0123456789abcdef01234567" };
-  return workerPodsOf({ ...ids, ...apis[0] } as unknown as ApiVersion, replicas, SETTINGS);
+  return workerPodsOf({ ...ids, ...apis[0] } as unknown as ApiVersion, { replicas }, SETTINGS);
 }
 
 it("takes the defaults of Quern", () => {
