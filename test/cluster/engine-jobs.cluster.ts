@@ -168,6 +168,32 @@ describe("a job that waits", () => {
     for (const id of [large, absent]) await gone(id);
   });
 
+  it("gets its pods before jobs of a lower priority, whoever waits longer", async () => {
+    // Each node has two CPUs.
+    deploy("wide", { cpu: "1200m" });
+    const submitWide = (priority: number) => submit(ITEMS, { workers: 2, priority }, "wide");
+    const first = await submitWide(0);
+    const has = (id: string, running: number) =>
+      until(id, `has ${running} workers`, (view) => view.worker_counts?.running === running, "wide");
+    await has(first, 2);
+    const low = await submitWide(-1);
+    await until(low, "has no place", ({ waiting }) => /no node has a place/.test(waiting ?? ""), "wide");
+    const high = await submitWide(1);
+    await until(
+      low,
+      "is held back",
+      ({ waiting }) => /a job of a higher priority/.test(waiting ?? ""),
+      "wide",
+    );
+    expect(engine.server.cli(["job", "stop", "wide", first]).code).toBe(0);
+    await has(high, 2);
+    expect((await engine.server.job("wide", low)).worker_counts?.running).toBe(0);
+    expect(engine.server.cli(["job", "stop", "wide", high]).code).toBe(0);
+    await has(low, 2);
+    engine.server.cli(["delete", "wide", "--force"]);
+    for (const id of [first, low, high]) await gone(id);
+  });
+
   it("ends if its requirements cannot be installed, with the reason of one machine", async () => {
     deploy("needy", {}, {}, { "requirements.txt": "--no-index\nnowhere-at-all==1\n" });
     const id = await submit(ITEMS, {}, "needy");

@@ -72,7 +72,8 @@ export class JobObjects {
     if (set.jobUid === undefined) {
       const pods = await this.deps.podsOf(jobId);
       if (pods === undefined) return;
-      const parallelism = pods.queue === undefined ? wanted : pods.parallelism;
+      const ofOwn = set.isHeldBack ? 0 : wanted;
+      const parallelism = pods.queue === undefined ? ofOwn : pods.parallelism;
       set.hasObjects = true;
       set.jobUid = await this.deps.writer.make({ ...pods, parallelism });
       set.parallelism = parallelism;

@@ -5,6 +5,7 @@
 import { contain } from "../../base/boundary.ts";
 import { JOB_SHRINKS_AFTER_MS } from "../../contracts/limits/kubernetes/pods.ts";
 import type { Ask, Reservation } from "../../engine/reservations.ts";
+import type { Claimant } from "../../engine/scheduler/claims.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
 import type { JobsAbove } from "../../engine/scheduler/jobs-above.ts";
 import type { JobCompute } from "../workers/job-compute.ts";
@@ -16,7 +17,7 @@ interface PodAsk extends Ask {
   onReserved: (reservation: Reservation) => void;
 }
 
-/** The cluster decides who comes first. */
+/** Jobs of a higher priority hold this one back (./priority-that-waits.ts). */
 const NOBODY_ABOVE: JobsAbove = { count: 0, waiting: 0, apis: [] };
 
 export class JobPodSet implements JobCompute {
@@ -34,6 +35,10 @@ export class JobPodSet implements JobCompute {
   /** One of its pods was prepared. */
   hasPrepared = false;
   queue: string | undefined;
+  /** The job's. */
+  priority = 0;
+  /** Pods of a job of a higher priority have no place, so that it asks for no further pod. */
+  isHeldBack = false;
   /** Since when its workers need fewer pods than it has (monotonic milliseconds); undefined: they do not. */
   fewerSinceMs: number | undefined;
   /** Since when no worker of the job needs a pod (monotonic milliseconds). */
@@ -60,6 +65,8 @@ export class JobPodSet implements JobCompute {
     this.fewerSinceMs = hasFewer ? (this.fewerSinceMs ?? nowMs) : undefined;
     // A queue would take the pods of a Job back whose size changes.
     if (this.queue !== undefined) return parallelism;
+    // The cluster takes pods that are on no node first.
+    if (this.isHeldBack) return Math.min(wanted, this.placed);
     return hasFewer && nowMs - this.fewerSinceMs! < JOB_SHRINKS_AFTER_MS ? parallelism : wanted;
   }
 
@@ -67,12 +74,33 @@ export class JobPodSet implements JobCompute {
     return [...this.pods.values()].filter((pod) => pod.isPreparing).length;
   }
 
+  get askingSinceMs(): number | undefined {
+    const [longest] = this.asks;
+    return longest?.sinceMs;
+  }
+
+  get hasNoPlace(): boolean {
+    return this.waitingPods.some(({ state }) => state.trouble?.reason === "Unschedulable");
+  }
+
+  /** How many of its pods are on a node. */
+  private get placed(): number {
+    return [...this.pods.values()].filter((pod) => pod.over === undefined && pod.state.phase !== "pending")
+      .length;
+  }
+
+  /** The pods that no worker uses yet. */
+  private get waitingPods(): JobPod[] {
+    return [...this.pods.values()].filter((pod) => pod.reservation === undefined && pod.over === undefined);
+  }
+
   get isWaiting(): boolean {
     return this.asks.size > 0;
   }
 
-  ask(need: Compute, onReserved: (reservation: Reservation) => void): Ask {
+  ask(need: Compute, onReserved: (reservation: Reservation) => void, by?: Pick<Claimant, "priority">): Ask {
     const ask = { need, onReserved, sinceMs: performance.now() };
+    this.priority = by?.priority ?? 0;
     this.asks.add(ask);
     this.changed(this);
     // The caller is not called back before this returns.
@@ -115,11 +143,8 @@ export class JobPodSet implements JobCompute {
   }
 
   describe(): string {
-    const { refused, isSuspended, queue } = this;
-    const pods = [...this.pods.values()].filter(
-      (pod) => pod.reservation === undefined && pod.over === undefined,
-    );
-    return whyPodsWait({ refused, hasJob: this.jobUid !== undefined, isSuspended, queue, pods });
+    const { refused, isSuspended, isHeldBack, queue, waitingPods: pods } = this;
+    return whyPodsWait({ refused, hasJob: this.jobUid !== undefined, isSuspended, isHeldBack, queue, pods });
   }
 
   podOf(reservation: Reservation): JobPod | undefined {

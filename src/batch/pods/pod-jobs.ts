@@ -31,6 +31,7 @@ import { JobPod } from "./job-pod.ts";
 import { JobPodSet } from "./job-pod-set.ts";
 import { JobPodsWriter } from "./job-pods-writer.ts";
 import { PodWorker } from "./pod-worker.ts";
+import { priorityThatWaits } from "./priority-that-waits.ts";
 
 export interface PodJobsDeps extends Omit<JobObjectsDeps, "writer" | "forget"> {
   db: Database;
@@ -53,6 +54,8 @@ export class PodJobs implements Service {
   private readonly sets = new Map<string, JobPodSet>();
   private readonly objects: JobObjects;
   private isSettled = false;
+  /** Jobs of a lower priority are held back. */
+  private priorityThatWaits = Number.NEGATIVE_INFINITY;
   private isFailing = false;
   private stopPolling = () => {};
 
@@ -193,7 +196,9 @@ export class PodJobs implements Service {
 
   /** Asks the launchers of pods that are not prepared yet, and removes Jobs that nobody needs. */
   private look(): void {
+    this.priorityThatWaits = priorityThatWaits(this.sets.values(), performance.now());
     for (const set of this.sets.values()) {
+      if (set.isHeldBack || this.isHeldBack(set)) this.changed(set);
       if (set.wanted < (set.parallelism ?? 1)) this.changed(set);
       if (!set.isWaiting) continue;
       for (const pod of set.pods.values())
@@ -218,7 +223,12 @@ export class PodJobs implements Service {
   private changed(set: JobPodSet): void {
     if (!this.isSettled) return;
     this.sets.set(set.jobId, set);
+    set.isHeldBack = this.isHeldBack(set);
     this.objects.bring(set);
+  }
+
+  private isHeldBack({ priority, queue, wanted }: JobPodSet): boolean {
+    return wanted > 0 && queue === undefined && priority < this.priorityThatWaits;
   }
 
   /** Once, until it works again. */

@@ -28,7 +28,7 @@ function add(name: string, owner = "job-1"): JobPod {
   set.grant();
   return pod;
 }
-const ask = () => set.ask(NEED, (reservation) => got.push(reservation));
+const ask = () => set.ask(NEED, (reservation) => got.push(reservation), { priority: 3 });
 
 describe("the pods of a job", () => {
   it("are given to those that ask, each once, and only those of its present Job", () => {
@@ -108,7 +108,7 @@ describe("the pods of a job", () => {
     set.grant();
     expect(got).toHaveLength(1);
     set.giveBack(got[0]!);
-    set.cancel(set.ask(NEED, () => {}));
+    set.cancel(set.ask(NEED, () => {}, { priority: 0 }));
     expect(got).toHaveLength(2);
   });
 
@@ -119,6 +119,25 @@ describe("the pods of a job", () => {
     set.giveBack(got[0]!);
     set.giveBack(got[0]!);
     expect(wanted).toEqual([1, 1, 0]);
-    expect(set.cancel(set.ask(NEED, () => {}))).toBe(true);
+    expect(set.cancel(set.ask(NEED, () => {}, { priority: 0 }))).toBe(true);
+  });
+
+  it("are only those that have a place while a job of a higher priority has none", () => {
+    for (let asked = 0; asked < 3; asked++) ask();
+    const placed = { phase: "Running", conditions: [{ type: "PodScheduled", status: "True" }] };
+    add("p").changed({ ...podOf("p", "job-1"), status: placed });
+    const noPlace = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/2" };
+    const { metadata } = podOf("q", "job-1");
+    const pending = { metadata, status: { phase: "Pending", conditions: [noPlace] } };
+    set.pods.set("q", new JobPod(pending, { jobId: "j", api: "a", isSettled: true }));
+    set.parallelism = 3;
+    expect([set.hasNoPlace, set.priority, set.parallelismAt(0)]).toEqual([true, 3, 3]);
+    set.isHeldBack = true;
+    expect([set.parallelismAt(0), set.describe()]).toEqual([
+      1,
+      "a job of a higher priority waits for a place on a node, and comes first",
+    ]);
+    set.queue = "gpus";
+    expect(set.parallelismAt(0)).toBe(3);
   });
 });

@@ -6,6 +6,7 @@ const NOTHING: PodsOfJob = {
   refused: undefined,
   hasJob: true,
   isSuspended: false,
+  isHeldBack: false,
   queue: undefined,
   pods: [],
 };
@@ -16,6 +17,7 @@ const podWith = (reason: "Unschedulable" | "ImagePullFailed" | "NotReady", detai
 
 it.each<[string, Partial<PodsOfJob>]>([
   ["its pod starts", {}],
+  ["a job of a higher priority waits for a place on a node, and comes first", { isHeldBack: true }],
   ["the cluster is asked for pods", { hasJob: false }],
   ["the cluster does not take the Job: forbidden", { refused: "forbidden", hasJob: false }],
   ["the Job is suspended", { isSuspended: true }],
