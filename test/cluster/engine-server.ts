@@ -18,12 +18,13 @@ export class EngineServer {
   readonly server: TestServer;
   readonly postgres: Postgres;
 
-  private constructor(namespace: string, postgres: Postgres, kubeconfig: string) {
+  private constructor(namespace: string, postgres: Postgres, env: NodeJS.ProcessEnv) {
     this.namespace = namespace;
     this.postgres = postgres;
     const port = 8423;
     this.server = new TestServer({
-      KUBECONFIG: kubeconfig,
+      ...env,
+      KUBECONFIG: kubeconfigFile(namespace),
       QUERN_ENGINE: "kubernetes",
       QUERN_DATABASE: postgres.url,
       QUERN_WORKER_IMAGE: WORKER_IMAGE,
@@ -33,10 +34,10 @@ export class EngineServer {
     });
   }
 
-  static async start(namespace: string): Promise<EngineServer> {
+  static async start(namespace: string, env: NodeJS.ProcessEnv = {}): Promise<EngineServer> {
     apply(restrictedNamespace(namespace));
     const postgres = await Postgres.start();
-    const engine = new EngineServer(namespace, postgres, kubeconfigFile(namespace));
+    const engine = new EngineServer(namespace, postgres, env);
     engine.grant();
     await engine.writeKubeconfig();
     await engine.server.start();
