@@ -24,6 +24,8 @@ export interface RowsSize {
   bytes: number;
 }
 
+/** 115 days: more than an ACK can be about. Sums of such times stay integers that a database can hold. */
+const SUCCESS_US_MAX = 1e13;
 const ACK_HEAD_BYTES = 16;
 const ROWS_SIZE_BYTES = 8;
 const NO_ROWS: RowsSize[] = [];
@@ -47,7 +49,8 @@ export function decodeAck(id: number, body: Buffer, hasOutput = false): Ack {
     at = end;
   }
   if (at !== body.length) throw new RangeError(`an ACK of ${body.length} bytes has content only up to ${at}`);
-  return { upTo: id, succeeded, successUs: Number(body.readBigUInt64LE(8)), failures, rows };
+  const successUs = Math.min(Number(body.readBigUInt64LE(8)), SUCCESS_US_MAX);
+  return { upTo: id, succeeded, successUs, failures, rows };
 }
 
 function decodeRows(body: Buffer, succeeded: number): RowsSize[] {

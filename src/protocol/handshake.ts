@@ -5,6 +5,7 @@ import { asProtocolError, ProtocolError } from "./frame-rules.ts";
 import { FrameWriter } from "./frames.ts";
 import { isMap } from "./loose-json.ts";
 import { encodeJson, type Hello, MESSAGE, type Refusal, type Welcome } from "./messages.ts";
+import { isReady } from "./set-up-report.ts";
 
 /** A worker replies only after its predict() returns, so a worker that accepts the connection gets this long. */
 export const HANDSHAKE_MS = 600_000;
@@ -59,6 +60,8 @@ function readWelcome(text: string): Welcome {
   const welcome: unknown = JSON.parse(text);
   if (!isMap(welcome) || !Number.isInteger(welcome.connection))
     throw new ProtocolError("the WELCOME does not say which connection this is");
+  if (welcome.state === "ready" && !isReady(welcome))
+    throw new ProtocolError("the WELCOME does not say what the worker's class needs");
   return welcome as unknown as Welcome;
 }
 

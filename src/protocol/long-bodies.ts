@@ -8,6 +8,7 @@ import {
   FRAMES_OF_A_BODY_MAX,
   INCOMPLETE_BODIES_BYTES,
   MESSAGE_BYTES_MAX,
+  RESULT_BYTES_MAX,
   STREAM_WINDOW_BYTES,
 } from "../contracts/limits/frames.ts";
 import { ProtocolError } from "./frame-rules.ts";
@@ -196,8 +197,8 @@ export class LongBodyReceiver {
 /** Adds a frame to its body. Throws if the body becomes too large, or larger than was granted. */
 function add(known: Receiving, id: number, body: Buffer): void {
   known.bytes += body.length;
-  if (known.bytes > MESSAGE_BYTES_MAX)
-    throw new ProtocolError(`the body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
+  const most = known.type === MESSAGE.RESULT ? RESULT_BYTES_MAX : MESSAGE_BYTES_MAX;
+  if (known.bytes > most) throw new ProtocolError(`the body of message ${id} is over ${most} bytes`);
   if (known.bytes > known.granted)
     throw new ProtocolError(`the body of message ${id} has more bytes than the ${known.granted} granted`);
   if (known.parts.length >= FRAMES_OF_A_BODY_MAX)

@@ -2,6 +2,8 @@
  * The messages between a caller (gateway or controller) and a worker. Frequent ones are binary, the others JSON.
  * docs/worker-protocol.md says when each is allowed and what it promises. Fixtures: protocol/fixtures/.
  */
+import { RESULT_HEAD_BYTES_MAX } from "../contracts/limits/frames.ts";
+
 export const PROTOCOL_VERSION = 4;
 
 /** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
@@ -172,12 +174,14 @@ export interface Result {
 
 /**
  * RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. Throws if the
- * message is too short for its head.
+ * message is too short for its head, or the head too long.
  */
 export function decodeResult(message: Buffer): Result {
   if (message.length < 8 || message.readUInt32LE(4) > message.length - 8)
     throw new RangeError("it ends inside of its head");
   const headBytes = message.readUInt32LE(4);
+  if (headBytes > RESULT_HEAD_BYTES_MAX)
+    throw new RangeError(`its head has ${headBytes} bytes, and ${RESULT_HEAD_BYTES_MAX} are allowed`);
   return {
     predictUs: message.readUInt32LE(0),
     head: headBytes === 0 ? undefined : message.subarray(8, 8 + headBytes),

@@ -32,7 +32,7 @@ class Link {
   private readonly incomplete = new Map<number, number>();
 
   send(id: number, bytes: number): void {
-    this.sender.send(MESSAGE.RESULT, id, [Buffer.alloc(bytes)]);
+    this.sender.send(MESSAGE.CHUNK, id, [Buffer.alloc(bytes)]);
   }
 
   /** The worker obeys a CANCEL. */
@@ -65,7 +65,7 @@ function flood(receiver: LongBodyReceiver, ids: readonly number[]): number {
   for (let bytes = 0; ; ) {
     for (const id of ids) {
       try {
-        receiver.take(MESSAGE.RESULT, MORE, id, frame);
+        receiver.take(MESSAGE.CHUNK, MORE, id, frame);
       } catch (error) {
         expect(error).toBeInstanceOf(ProtocolError);
         return bytes;
@@ -85,11 +85,11 @@ describe("long bodies of one connection", () => {
 
   it("may not end with more than was granted either", () => {
     const { receiver } = new Link();
-    for (const id of [1, 2]) receiver.take(MESSAGE.RESULT, MORE, id, frame);
+    for (const id of [1, 2]) receiver.take(MESSAGE.CHUNK, MORE, id, frame);
     for (let bytes = 0; bytes < INCOMPLETE_BODIES_BYTES; bytes += frame.length)
-      receiver.take(MESSAGE.RESULT, MORE, 1, frame);
-    for (let frames = 0; frames < 4; frames++) receiver.take(MESSAGE.RESULT, MORE, 2, frame);
-    expect(() => receiver.take(MESSAGE.RESULT, 0, 2, frame)).toThrow("granted");
+      receiver.take(MESSAGE.CHUNK, MORE, 1, frame);
+    for (let frames = 0; frames < 4; frames++) receiver.take(MESSAGE.CHUNK, MORE, 2, frame);
+    expect(() => receiver.take(MESSAGE.CHUNK, 0, 2, frame)).toThrow("granted");
   });
 
   it("all arrive, and the oldest alone goes on while they fill the space", () => {
@@ -117,21 +117,20 @@ describe("long bodies of one connection", () => {
 
   it("that were cancelled are dropped, and still held to their window", () => {
     const { receiver } = new Link();
-    receiver.take(MESSAGE.RESULT, MORE, 1, frame);
-    receiver.take(MESSAGE.RESULT, MORE, 1, frame);
+    receiver.take(MESSAGE.CHUNK, MORE, 1, frame);
+    receiver.take(MESSAGE.CHUNK, MORE, 1, frame);
     receiver.abandon(1);
     expect(flood(receiver, [1])).toBe(STREAM_WINDOW_BYTES);
     const { receiver: other } = new Link();
-    for (let frames = 0; frames < 5; frames++) other.take(MESSAGE.RESULT, MORE, 1, frame);
+    for (let frames = 0; frames < 5; frames++) other.take(MESSAGE.CHUNK, MORE, 1, frame);
     other.abandon(1);
-    expect(other.take(MESSAGE.RESULT, 0, 1, frame)).toHaveLength(1);
+    expect(other.take(MESSAGE.CHUNK, 0, 1, frame)).toHaveLength(1);
   });
 
   it("cannot consist of empty frames without end", () => {
     const { receiver } = new Link();
     const none = Buffer.alloc(0);
-    for (let frames = 0; frames < FRAMES_OF_A_BODY_MAX; frames++)
-      receiver.take(MESSAGE.RESULT, MORE, 1, none);
-    expect(() => receiver.take(MESSAGE.RESULT, MORE, 1, none)).toThrow("frames");
+    for (let frames = 0; frames < FRAMES_OF_A_BODY_MAX; frames++) receiver.take(MESSAGE.CHUNK, MORE, 1, none);
+    expect(() => receiver.take(MESSAGE.CHUNK, MORE, 1, none)).toThrow("frames");
   });
 });

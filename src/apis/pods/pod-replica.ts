@@ -12,7 +12,7 @@ import type { TlsAddress } from "../../protocol/connect-socket.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { describeFault, readFault } from "../../protocol/read-fault.ts";
-import { SetUpReport } from "../../protocol/set-up-report.ts";
+import { readReady, SetUpReport } from "../../protocol/set-up-report.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 import type { FailureKind, ServingReplica } from "../serving/api-replicas.ts";
 import { type Wear, WorkerWear } from "./worker-wear.ts";
@@ -208,7 +208,7 @@ export class PodReplica implements ServingReplica {
 
   private onMessage(type: number, body: Buffer): void {
     if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.report.take();
-    if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
+    if (type === MESSAGE.READY) this.ready(readReady(body));
     if (type === MESSAGE.INIT_FAILED) this.failed(readFault(body));
     if (type === MESSAGE.RECYCLE) this.wearing.asks(decodeRecycle(body));
   }

@@ -9,11 +9,12 @@ import type { RunningWorker, WorkerExit, WorkerIdentity } from "../../engine/eng
 import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
+import { ProtocolError } from "../../protocol/frame-rules.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { mayListen } from "../../protocol/may-listen.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
-import { SetUpReport } from "../../protocol/set-up-report.ts";
+import { readReady, SetUpReport } from "../../protocol/set-up-report.ts";
 import { WorkerConnection, type WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
@@ -140,8 +141,9 @@ export class Replica {
     events: WorkerConnectionEvents,
   ): Promise<WorkerConnection | undefined> {
     return WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch((error: unknown) => {
-      // Another release's worker that does not speak this protocol: a retry would change nothing.
-      if (error instanceof ConnectionRefused && error.code === "protocol") this.worker.kill();
+      // Another release's worker, or one that breaks the protocol: a retry would change nothing.
+      const isOther = error instanceof ConnectionRefused && error.code === "protocol";
+      if (isOther || error instanceof ProtocolError) this.worker.kill();
       return undefined;
     });
   }
@@ -181,7 +183,7 @@ export class Replica {
 
   private onMessage(type: number, body: Buffer): void {
     if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.setUp.take();
-    if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
+    if (type === MESSAGE.READY) this.ready(readReady(body));
     if (type === MESSAGE.INIT_FAILED) this.failed(readFault(body));
     if (type === MESSAGE.RECYCLE) this.worn(decodeRecycle(body) === 0 ? "worn" : "wearing");
   }

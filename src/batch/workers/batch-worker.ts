@@ -9,15 +9,9 @@ import { ExitWatch } from "../../engine/exit-watch.ts";
 import { StartWatch, Wear } from "../../engine/lifetime.ts";
 import { TEMPORARY_FAILURE } from "../../engine/worker-exit.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
-import {
-  encodeByteCount,
-  type Init,
-  MESSAGE,
-  type Ready,
-  type WorkerFault,
-} from "../../protocol/messages.ts";
+import { encodeByteCount, type Init, MESSAGE, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
-import { SetUpReport } from "../../protocol/set-up-report.ts";
+import { readReady, SetUpReport } from "../../protocol/set-up-report.ts";
 import type { WorkerConnection, WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 import { Deliveries } from "../deliveries/deliveries.ts";
 import type { LeasedBatch } from "../deliveries/lease-runs.ts";
@@ -184,7 +178,7 @@ export class BatchWorker {
       case MESSAGE.READY:
         this.state = "ready";
         this.startMs = this.start.end();
-        this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
+        this.hasOnJobComplete = readReady(body).has_on_job_complete === true;
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:
         this.isStopping = true;

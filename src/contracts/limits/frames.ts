@@ -40,6 +40,16 @@ export const FRAMES_A_TURN = 1024;
  * adds at most a window. Eight pieces of streams of 100 MB at once then take 170 MB, not 800 MB.
  */
 export const INCOMPLETE_BODIES_BYTES = 64 * 1024 * 1024;
+/**
+ * The head of a RESULT, in bytes: 64 KiB of headers, and 100 classes of 256 characters. It is parsed in one step, which
+ * would take seconds for the head that a whole message can hold.
+ */
+export const RESULT_HEAD_BYTES_MAX = 256 * 1024;
+/**
+ * A RESULT, in bytes: a head, and a body of one frame, because a worker sends anything longer as a stream. Its frames
+ * are joined, which takes 0.4 s for half a gigabyte.
+ */
+export const RESULT_BYTES_MAX = 1024 * 1024;
 /** The largest body that is reassembled, in bytes. */
 export const MESSAGE_BYTES_MAX = 512 * 1024 * 1024;
 /**
