@@ -42,9 +42,10 @@ export class StateWatch implements Service {
     const { store, log, token, address, onTaken } = this.options;
     const found = await findOwner(store).catch(() => undefined);
     if (found === undefined || found.token === token) return;
+    this.stopTimer();
     log.error(
       { event: "state_taken" },
-      `another server has taken the state ${address}; this one stops. Give each database a state of its own`,
+      `another server has taken the state ${address}; this one stops. If that is no standby, give each database a state of its own`,
     );
     onTaken();
   }

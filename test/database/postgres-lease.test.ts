@@ -1,6 +1,6 @@
 /** The lease of a PostgreSQL database: who renews it, who waits for it, and what a former owner may still do. */
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Lease } from "../../src/database/postgres/lease.ts";
 import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
 import type { PostgresDatabase } from "../../src/database/postgres/postgres-database.ts";
@@ -94,6 +94,23 @@ describe.runIf(isPostgresInstalled)("a PostgreSQL database with a lease", () => 
       postgres.resume();
       await confirmed;
     } finally {
+      postgres.resume();
+    }
+    await db.close();
+  });
+
+  it("is not confirmed by a machine that was suspended, whose monotonic clock stood still", async () => {
+    const db = await open("one");
+    await db.confirmOwner(never);
+    postgres.pause();
+    try {
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+      const confirmed = db.confirmOwner(never).then(() => "confirmed");
+      expect(await Promise.race([confirmed, pause(500, "waits")])).toBe("waits");
+      postgres.resume();
+      expect(await confirmed).toBe("confirmed");
+    } finally {
+      vi.useRealTimers();
       postgres.resume();
     }
     await db.close();

@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { contain } from "../../base/boundary.ts";
+import { wallMs } from "../../base/clock.ts";
 import { every } from "../../base/loop/pulse.ts";
 import {
   DATABASE_LEASE_MS,
@@ -29,7 +30,7 @@ export class LeaseKeeper {
   private readonly options: LeaseKeeperOptions;
   private session: Session | undefined;
   /** When the last renewal that succeeded was sent. */
-  private renewedMs = performance.now();
+  private renewed = bothClocks();
   private renewing: Promise<void> | undefined;
   private next = new Later<void>();
   private isOver = false;
@@ -52,7 +53,7 @@ export class LeaseKeeper {
   async confirm(signal: AbortSignal): Promise<void> {
     for (;;) {
       if (this.isOver) throw new DatabaseUnavailable("another server has taken it", false);
-      if (performance.now() - this.renewedMs < DATABASE_LEASE_MS) return;
+      if (longerSince(this.renewed) < DATABASE_LEASE_MS) return;
       if (signal.aborted) throw new DatabaseUnavailable("the lease was not renewed", false);
       await this.next.promise;
     }
@@ -81,12 +82,12 @@ export class LeaseKeeper {
   }
 
   private async renew(): Promise<void> {
-    const sentMs = performance.now();
+    const sent = bothClocks();
     try {
       if (this.session === undefined || this.session.isLost) this.session = await this.open();
       const isOurs = await renewLease(this.session, this.options.writer);
       if (this.isOver) return;
-      if (isOurs) this.renewedMs = sentMs;
+      if (isOurs) this.renewed = sent;
       else this.taken();
     } catch {
       // The link says that the database cannot be reached (link.ts). The next renewal is due soon.
@@ -117,4 +118,17 @@ export class LeaseKeeper {
     this.endTimer();
     this.next.resolve();
   }
+}
+
+/**
+ * The monotonic clock stands still while the machine is suspended, and the server that waits does not. The wall clock
+ * may be set: forward, this waits for one more renewal.
+ */
+function bothClocks() {
+  return { monotonicMs: performance.now(), wallMs: wallMs() };
+}
+
+function longerSince(before: ReturnType<typeof bothClocks>): number {
+  const now = bothClocks();
+  return Math.max(now.monotonicMs - before.monotonicMs, now.wallMs - before.wallMs);
 }
