@@ -6,7 +6,7 @@ import { BodyHash } from "../access/sigv4.ts";
 import { addressOwner } from "../base/fair/address-owner.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
-import { collectBody } from "./collect-body.ts";
+import { collectBody, collectSmall, smallBodyMost } from "./collect-body.ts";
 import { setOwner } from "./connections/owners.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import type { Authorization } from "./door/authorization.ts";
@@ -29,6 +29,12 @@ export interface Target {
   endpoint?: string;
   /** Responds instead if the controller does not admit the caller, or cannot be reached. */
   onNothing?: (() => void) | undefined;
+}
+
+/** How a body is collected, and what then happens with it. */
+interface Collecting {
+  collect: (held: HeldBody, ask: () => void) => Promise<readonly Buffer[]>;
+  use: (body: readonly Buffer[], fail: (error: unknown) => void) => void;
 }
 
 export class ControlPlane {
@@ -64,37 +70,53 @@ export class ControlPlane {
 
   /** A signature covers the body too, so the body is read before the request is judged. */
   private takeSigned(visit: Visit, target: Target, signer: Principal | undefined): void {
-    const { request, response, requestId } = visit;
-    const { authorization, bodies } = this.deps;
+    const { request } = visit;
+    const { authorization } = this.deps;
+    const sender = signer?.id ?? addressOwner(request.socket.remoteAddress);
+    const hash = new BodyHash(request.headers);
+    this.collected(visit, target.path, sender, {
+      collect: (held, ask) => collectBody(request, held, hash, ask),
+      use: (body, fail) => this.pass(visit, target, authorization.signer(request, hash, "other"), body, fail),
+    });
+  }
+
+  /** Gives the whole body to `use`, or refuses the request. */
+  private collected(
+    { request, response, requestId }: Visit,
+    path: string,
+    sender: string,
+    { collect, use }: Collecting,
+  ): void {
     let isAsked = false;
     const fail = (error: unknown) => {
       if (!isAsked) closeUnasked(request, response);
       sendError(response, error, requestId);
     };
-    const sender = signer?.id ?? addressOwner(request.socket.remoteAddress);
-    const { path } = target;
-    const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
+    const api = path.slice(0, pathEnd(path)).split("/")[1]!;
+    const held = new HeldBody(this.deps.bodies, { sender, api });
     response.once("close", () => held.release());
     const ask = () => {
       isAsked = true;
       if (request.headers.expect !== undefined) response.writeContinue();
     };
-    const hash = new BodyHash(request.headers);
-    collectBody(request, held, hash, ask)
-      .then((body) => this.pass(visit, target, authorization.signer(request, hash, "other"), body, fail))
+    collect(held, ask)
+      .then((body) => use(body, fail))
       .catch((error: unknown) => {
+        // The client left within its body, which is no fault.
+        if (request.destroyed && !request.complete) return;
         fail(error);
         discardRest(request);
       });
   }
 
   private pass(
-    { request, response, requestId, entrance }: Visit,
+    visit: Visit,
     { path, endpoint, onNothing }: Target,
     principal: Principal | undefined,
     body: readonly Buffer[] | undefined,
     fail: (error: unknown) => void,
   ): void {
+    const { request, response, requestId, entrance } = visit;
     const { authorization, bodies, clients, controller } = this.deps;
     const forwarded = {
       ...clients.urls(request),
@@ -107,7 +129,16 @@ export class ControlPlane {
     if (known !== undefined) setOwner(request.socket, known);
     const name = known ?? addressOwner(request.socket.remoteAddress);
     const sender = { name, isStranger: known === undefined };
-    const options = { controller, bodies, sender, requestId, forwarded, body, path, onNothing };
-    forward(request, response, options).catch(fail);
+    const options = { controller, bodies, sender, requestId, forwarded, path, onNothing };
+    const send = (sent: readonly Buffer[] | undefined, refuse: (error: unknown) => void) => {
+      forward(request, response, { ...options, body: sent }).catch(refuse);
+    };
+    const most =
+      sender.isStranger && body === undefined ? smallBodyMost(request, endpoint !== undefined) : undefined;
+    if (most === undefined) return send(body, fail);
+    this.collected(visit, path, name, {
+      collect: (held, ask) => collectSmall(request, held, most, ask),
+      use: send,
+    });
   }
 }

@@ -11,6 +11,9 @@ import {
   ControllerConnections,
 } from "../../src/gateway/controller-connections.ts";
 
+/** The places of a sender that is alone. */
+const OF_ONE = FORWARDED_AT_ONCE_MAX / 4;
+
 describe("requests to the controller", () => {
   let directory: string;
   let server: Server;
@@ -51,12 +54,20 @@ describe("requests to the controller", () => {
 
   it("of one sender leave places to others, and of several too", async () => {
     const greedy = ask("greedy", 400);
-    await until(() => greedy.length >= FORWARDED_AT_ONCE_MAX / 2);
+    await until(() => greedy.length >= OF_ONE);
     const second = ask("second", 400);
     await until(() => second.length > 0);
     const third = ask("third", 1);
     await until(() => third.length === 1);
     expect(greedy.length + second.length).toBeLessThan(FORWARDED_AT_ONCE_MAX);
+  });
+
+  it("of one sender are few, as everybody waits for all that are with the controller", async () => {
+    const [greedy, strangers] = [ask("greedy", 400), ask("address", 400, true)];
+    await until(() => greedy.length >= OF_ONE && strangers.length > 0);
+    for (let turn = 0; turn < 100; turn++) await nextTurn();
+    expect(greedy.length).toBe(OF_ONE);
+    expect(strangers.length).toBeLessThanOrEqual(OF_ONE);
   });
 
   it("say that the server is busy if their turn does not come in time", async () => {
@@ -72,9 +83,9 @@ describe("requests to the controller", () => {
 
   it("all go on as places are free, those of others in turn with those of a sender with many", async () => {
     const greedy = ask("greedy", 400);
-    await until(() => greedy.length >= FORWARDED_AT_ONCE_MAX / 2);
+    await until(() => greedy.length >= OF_ONE);
     const others = ["b", "c", "d"].map((sender) => ask(sender, 20));
-    await until(() => greedy.length + others.flat().length === FORWARDED_AT_ONCE_MAX);
+    await until(() => others.every((taken) => taken.length > 0));
     await until(() => {
       for (const connection of [...others.flat(), ...greedy]) connection.answered();
       return others.flat().length === 60;
@@ -84,7 +95,7 @@ describe("requests to the controller", () => {
 
   it("of callers without a key get every other turn, however many addresses they have", async () => {
     const strangers = Array.from({ length: 1_000 }, (_, n) => ask(`address ${n}`, 1, true));
-    await until(() => strangers.flat().length >= FORWARDED_AT_ONCE_MAX / 2);
+    await until(() => strangers.flat().length >= OF_ONE);
     expect(strangers.flat().length).toBeLessThan(FORWARDED_AT_ONCE_MAX);
     const first = ask("key", 1);
     await until(() => first.length === 1);

@@ -67,4 +67,25 @@ describe("a burst of requests for the controller", () => {
     expect(answers(strangers, 200)).toBeGreaterThan(FORWARDED_AT_ONCE_MAX);
     expect(server.child("controller")).toBe(controller);
   });
+
+  it.each([
+    ["announced", { "content-length": 60 }, '{"key":"'],
+    ["in chunks", { "transfer-encoding": "chunked" }, '8\r\n{"key":"\r\n'],
+  ])("of sign-ins whose bodies come slowly (%s) takes no turn of another one", async (_, length, begun) => {
+    const slow = Array.from({ length: 400 }, (_, n) => {
+      const address = `127.0.1.${1 + (n % 200)}`;
+      const one = requests.send(
+        "POST /-/session",
+        { "content-type": "application/json", ...length },
+        address,
+      );
+      one.socket.write(begun);
+      return one;
+    });
+    await eventually("all are connected", () => slow.every(({ socket }) => !socket.connecting));
+    const startMs = performance.now();
+    expect((await server.post("/-/session", { key: "quern_unknown" })).status).toBe(401);
+    expect(performance.now() - startMs).toBeLessThan(2_000);
+    expect(slow.map(({ text }) => text).join("")).toBe("");
+  });
 });

@@ -10,19 +10,18 @@ export interface JobSummary {
   paused_time?: string;
 }
 
+/** Its statements wait together: each alone would wait for a commit of the jobs that run. */
 export async function jobSummary(db: Statements, apiName: string): Promise<JobSummary> {
-  const running = await first<{ n: number }>(
-    db,
-    "SELECT count(*) AS n FROM jobs WHERE api_name = ? AND end_time IS NULL",
-    [apiName],
-  );
-  const latest = await first<{ job_id: string; created_time: string }>(
-    db,
-    "SELECT job_id, created_time FROM jobs WHERE api_name = ? ORDER BY job_id DESC LIMIT 1",
-    [apiName],
-  );
-  const api = await first<{ paused_time: string | null }>(db, "SELECT paused_time FROM apis WHERE name = ?", [
-    apiName,
+  const [running, latest, api] = await Promise.all([
+    first<{ n: number }>(db, "SELECT count(*) AS n FROM jobs WHERE api_name = ? AND end_time IS NULL", [
+      apiName,
+    ]),
+    first<{ job_id: string; created_time: string }>(
+      db,
+      "SELECT job_id, created_time FROM jobs WHERE api_name = ? ORDER BY job_id DESC LIMIT 1",
+      [apiName],
+    ),
+    first<{ paused_time: string | null }>(db, "SELECT paused_time FROM apis WHERE name = ?", [apiName]),
   ]);
   const paused = api?.paused_time == null ? {} : { paused_time: api.paused_time };
   return { running_jobs: running!.n, latest_job: latest ?? null, ...paused };

@@ -118,7 +118,7 @@ export const STRANGERS_ASKED_FOR_MAX = 8;
 /**
  * Requests that a gateway has with the controller at once. The controller takes up to 7 ms for one, and keeps everybody
  * else waiting meanwhile. A request counts until it is answered, for at most a second: a body may come slowly. A sender
- * may have four times as many as stay free for others.
+ * may have a third of those that stay free for others.
  */
 export const FORWARDED_AT_ONCE_MAX = 32;
 export const FORWARDED_HOLD_MS = 1_000;
