@@ -119,6 +119,24 @@ export class Reports implements Service {
     return { tallies, ...this.underWay(nowMs) };
   }
 
+  /** The same of one API; without a tally if none is known. */
+  totalOf(api: string): { tally: Tally | undefined; inFlight: number; waiting: number } {
+    const nowMs = performance.now();
+    this.retireGone(nowMs);
+    const gone = this.gone.get(api);
+    const sums = new Map(gone === undefined ? [] : [[api, gone]]);
+    let [inFlight, waiting] = [0, 0];
+    for (const { report, atMs } of this.known.values())
+      for (const one of report.apis) {
+        if (one.name !== api) continue;
+        addTally(sums, api, one.tally);
+        if (nowMs - atMs >= IN_FLIGHT_MS) continue;
+        inFlight += one.in_flight;
+        waiting += one.waiting;
+      }
+    return { tally: sums.get(api), inFlight, waiting };
+  }
+
   /** Requests in flight, and those of them that wait for a replica, by API. */
   underWay(nowMs = performance.now()): {
     inFlight: ReadonlyMap<string, number>;

@@ -21,6 +21,7 @@ import { type SessionRoutesDeps, sessionRoutes } from "./dashboard/sessions.ts";
 import { type VersionRoutesDeps, versionRoutes } from "./dashboard/versions.ts";
 import { docsRoutes } from "./docs.ts";
 import type { ExplainDeps } from "./explain/explain-deps.ts";
+import { failingNow, stillFails } from "./explain/failing-now.ts";
 import { slowness } from "./explain/slowness.ts";
 import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
@@ -87,7 +88,11 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", docsRoutes(deps.version));
   app.route("/", pageRoutes(deps.dashboardDirectory));
   app.use("*", auditChanges(deps));
-  const overview = liveOverview(deps, (name) => slowness(deps, name));
+  const overview = liveOverview(deps, {
+    slowness: (name) => slowness(deps, name),
+    failingNow: (name) => failingNow(deps, name),
+    stillFails: (name) => stillFails(deps, name),
+  });
   app.use("*", tellChanges(overview));
   const sessions = sessionRoutes(deps);
   app.route("/", sessions.open);

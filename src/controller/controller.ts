@@ -12,6 +12,7 @@ import { Autoscaling } from "../apis/replicas/autoscaling.ts";
 import { sweepEnvironments } from "../apis/replicas/environment-sweep.ts";
 import { Reports } from "../apis/reports.ts";
 import type { ApiReplicas } from "../apis/serving/api-replicas.ts";
+import { servedAlone } from "../apis/serving/served-alone.ts";
 import { removeLeftBackups } from "../backup/take-backup.ts";
 import { inBackground } from "../base/boundary.ts";
 import { bootId } from "../base/process-identity.ts";
@@ -103,6 +104,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const projects = buildProjectSweep(infrastructure);
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
+  reports.traffic.servedAlone = (name) => servedAlone(replicas.group(name));
   const recorder = buildSeries(infrastructure, { replicas, reports });
   const recent = new TrafficSamples(reports);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);

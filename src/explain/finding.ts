@@ -4,6 +4,19 @@ import type { CAUSES, Explanation, Finding } from "../contracts/http/explain-ope
 export type { Explanation, Finding };
 export type Cause = (typeof CAUSES)[number];
 
+/** A time of the last day in which an API was slow or failed. */
+export interface PastTrouble {
+  kind: "failing" | "slow";
+  /** It has lasted until now, as far as whole minutes tell. */
+  isOpen: boolean;
+  finding: Finding;
+  /** What is said instead if newer requests show that it is over. */
+  over: Finding;
+}
+
+/** What an explanation says of the requests of an API that are slow, or have failed for a while. */
+export type Slowness = Pick<PastTrouble, "kind"> & Pick<Finding, "title">;
+
 const RANK: Record<Finding["severity"], number> = { error: 0, warning: 1, info: 2 };
 /** More would hide the important ones. */
 const FINDINGS_MAX = 20;

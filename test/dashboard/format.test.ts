@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bytes, counted, percent, rate, short, whole } from "../../src/dashboard/format/numbers.ts";
-import { ago, duration, utcTime } from "../../src/dashboard/format/times.ts";
+import { ago, duration, localMinutes, utcTime } from "../../src/dashboard/format/times.ts";
 
 describe("numbers of the dashboard", () => {
   it.each([
@@ -55,6 +55,13 @@ describe("numbers of the dashboard", () => {
       "1 batch",
       "2 batches",
     ]);
+  });
+
+  it("says the times in a sentence in local time, to the minute or second as they are", () => {
+    const at = new Date(2026, 10, 28, 14, 5, 9);
+    const iso = at.toISOString();
+    const text = `from ${iso.slice(0, 16)}Z, rolled back at ${iso.slice(0, 19)}Z`;
+    expect(localMinutes(text, at.getTime() + 60_000)).toBe("from 14:05, rolled back at 14:05:09");
   });
 
   it("says how long ago, and the time in UTC", () => {

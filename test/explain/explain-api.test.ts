@@ -152,10 +152,11 @@ describe("explainApi", () => {
   });
 
   it("tells errors of a few requests after what makes all of them slow", () => {
-    const wasSlow = found("became_slow", "warning", "Requests have been slow since 13:58");
+    const finding = found("became_slow", "warning", "Requests have been slow since 13:58");
+    const troubles = [{ kind: "slow" as const, isOpen: true, finding, over: finding }];
     const causes = (failed: number) => {
       const tally = tallyOf(times(100, 0, 0.1), { answers: { "5xx": failed } });
-      return explainApi({ ...API, ...traffic({ tally }), wasSlow }).findings.map(({ cause }) => cause);
+      return explainApi({ ...API, ...traffic({ tally }), troubles }).findings.map(({ cause }) => cause);
     };
     expect(causes(1)).toEqual(["became_slow", "predict_errors"]);
     expect(causes(2)).toEqual(["predict_errors", "became_slow"]);
@@ -172,9 +173,79 @@ describe("explainApi", () => {
     expect(findings[0]).toMatchObject({ cause: "predict_errors", severity });
     expect(findings[0]!.title).toBe(
       severity === "info"
-        ? "3 % of requests failed in predict() until 2026-11-28T14:08Z, none of 120 requests since"
+        ? "6 % of requests failed in predict() until 2026-11-28T14:08Z, none of 120 requests since"
         : "3 % of requests fail in predict()",
     );
+  });
+
+  describe("after another version took over", () => {
+    const atS = Date.parse("2026-11-29T21:04:27Z") / 1000;
+    const tally = tallyOf(times(292, 0, 0.1), { answers: { "5xx": 41 } });
+    const finding = found("became_slow", "warning", "Requests have been failing since 20:58");
+    const over = found("was_slow", "info", "Requests failed from 20:58 to 21:05; it is over");
+    const troubles = [{ kind: "failing" as const, isOpen: true, finding, over }];
+    const explained = (more: Partial<TrafficFacts>, facts: Partial<ApiFacts> = {}) =>
+      explainApi({ ...API, troubles, ...traffic({ tally, ...more }), ...facts });
+    const switched = { how: "rolled_back" as const, atS, requests: 203, failed: 0 };
+
+    it("judges failures from that moment, and nothing contradicts it", () => {
+      const { summary, findings } = explained({ switched });
+      expect(summary).toBe("Rolled back at 2026-11-29T21:04:27Z; since then 203 requests, 0 failed");
+      expect(findings[0]!.evidence).toContain("before, 41 of 89 requests failed in predict(): 46 %");
+      expect(findings.map(({ title, severity }) => [title, severity]).slice(1)).toEqual([
+        ["Requests failed from 20:58 to 21:05; it is over", "info"],
+        ["Nothing is wrong with x", "info"],
+      ]);
+      expect(JSON.stringify(findings)).not.toMatch(/earlier version|5xx/);
+    });
+
+    it("says so from its first second, also of a deployment", () => {
+      const { summary } = explained({ switched: { ...switched, how: "deployed", requests: 0 } });
+      expect(summary).toBe(
+        "A new version was deployed at 2026-11-29T21:04:27Z; since then 0 requests, 0 failed",
+      );
+    });
+
+    it("counts the failures of that version alone", () => {
+      const { findings } = explained({ switched: { ...switched, requests: 100, failed: 30 } });
+      expect(findings[0]).toMatchObject({
+        severity: "warning",
+        title: "Rolled back at 2026-11-29T21:04:27Z; 30 % of requests since then fail in predict()",
+        evidence: ["30 requests of 100 failed since then"],
+        cure: expect.stringContaining("earlier version"),
+      });
+      expect(findings[1]!.title).toBe("Requests have been failing since 20:58");
+    });
+
+    it("advises no earlier version while the new one starts", () => {
+      const replicas = [replica({ isNew: false }), replica({ state: "initializing" })];
+      const { findings } = explained({}, rollout({ upToDate: 0, replicas }));
+      const failing = findings.find(({ cause }) => cause === "predict_errors")!;
+      expect(failing.cure).toMatch(/another version is starting/);
+      expect(failing.cure).not.toMatch(/earlier version/);
+    });
+  });
+
+  it("gives the share of the time of trouble, which good requests do not thin out", () => {
+    for (const good of [120, 1_000, 5_000]) {
+      const tally = tallyOf(times(89 + good, 0, 0.1), { answers: { "5xx": 43 } });
+      const lastFailures = { atS: 0, agoS: 60, requestsSince: good };
+      const { summary } = explainApi({ ...API, ...traffic({ tally, lastFailures }) });
+      expect(summary).toMatch(/^48 % of requests failed in predict\(\) until/);
+    }
+  });
+
+  it("does not waver between most and some of the requests", () => {
+    const severity = (failed: number, wereMost: boolean) => {
+      const tally = tallyOf(times(100, 0, 0.1), { answers: { "5xx": failed } });
+      return explainApi({ ...API, ...traffic({ tally, wereMost }) }).findings[0]!.severity;
+    };
+    expect([severity(49, false), severity(51, false)]).toEqual(["warning", "error"]);
+    expect([severity(49, true), severity(41, true), severity(39, true)]).toEqual([
+      "error",
+      "error",
+      "warning",
+    ]);
   });
 
   it("counts no refusal of the gateway as an error of predict()", () => {

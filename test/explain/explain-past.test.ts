@@ -2,8 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { nearest, runsOf } from "../../src/explain/past/episodes.ts";
-import { explainPast, recentPast } from "../../src/explain/past/explain-past.ts";
-import type { PastChange, PastFacts } from "../../src/explain/past/past-facts.ts";
+import { explainPast } from "../../src/explain/past/explain-past.ts";
+import type { PastChange, PastFacts, PastStepFacts } from "../../src/explain/past/past-facts.ts";
+import { recentTroubles } from "../../src/explain/past/recent-troubles.ts";
 import { isSuspect } from "../../src/explain/past/suspect.ts";
 import { minute } from "../../src/explain/past-times.ts";
 import { past, START_S, step, steps } from "../harness/past.ts";
@@ -11,6 +12,7 @@ import { past, START_S, step, steps } from "../harness/past.ts";
 const SLOW = { took: 2 };
 const slow = steps(90, 65, 71, SLOW);
 const at = (minutes: number) => START_S + minutes * 60;
+const recentPast = (name: string, all: PastStepFacts[]) => recentTroubles(name, all)[0]?.finding;
 const change = (kind: PastChange["kind"], minutes: number, more: Partial<PastChange> = {}): PastChange => ({
   ...{ atS: at(minutes), kind, times: 1, detail: "b".repeat(24), former: "a".repeat(24), by: null },
   ...more,
@@ -253,6 +255,38 @@ describe("the last day", () => {
     }
     const failing = recentPast("x", steps(90, 65, 89, { errors: 40 }))!;
     expect(failing.title).toBe("Requests have been failing since 2026-11-28T13:05Z");
+  });
+
+  it("does not reopen a time that is over for the first requests of a minute, nor for slow ones", () => {
+    // From 13:05 to 13:12 requests failed. The first requests of 13:14 are slow.
+    const failed = steps(90, 65, 71, { errors: 40 });
+    for (const took of [0.02, 2]) {
+      const open = failed.slice(0, 73);
+      expect(recentPast("x", open)!.title).toBe("Requests have been failing since 2026-11-28T13:05Z");
+      for (const length of [74, 75, 76]) {
+        const now = [...failed.slice(0, length - 1), step(length - 1, { took, requests: 3 })];
+        expect(recentPast("x", now)!.title, `${length}`).toMatch(/^Requests failed from .*; it is over$/);
+      }
+    }
+    const slowAfter = failed.map((one, at) => (at >= 73 && at <= 80 ? step(at, { took: 2 }) : one));
+    for (const length of [76, 77, 78, 79])
+      for (const { kind, isOpen } of recentTroubles("x", slowAfter.slice(0, length)))
+        expect([kind, isOpen], `${length}`).toEqual(length < 79 ? ["failing", false] : ["slow", true]);
+  });
+
+  it("names both what fails and what is slow", () => {
+    const both = recentTroubles("x", steps(90, 65, 89, { errors: 40, took: 2 }));
+    expect(both.map(({ kind, isOpen }) => [kind, isOpen])).toEqual([
+      ["failing", true],
+      ["slow", true],
+    ]);
+  });
+
+  it("gives the share of failed requests of the whole minutes of the trouble", () => {
+    const edges = steps(90, 65, 71, { errors: 30 }).map((one, at) =>
+      at === 65 || at === 71 ? { ...one, errors: 5 } : one,
+    );
+    expect(recentPast("x", edges)!.evidence[0]).toMatch(/^then: 420 requests, .*, 50 % with a 5xx status$/);
   });
 
   it("names none if it has just begun, has few requests, or nothing was slow", () => {

@@ -26,7 +26,7 @@ export const ROLLOUT: RolloutFacts = {
 };
 export const TRAFFIC: TrafficFacts = {
   ...{ seconds: 300, tally: emptyTally(), inFlight: 0, waiting: 0, exceptions: [], timeoutS: 60 },
-  lastFailures: undefined,
+  ...{ lastFailures: undefined, switched: undefined, wereMost: false },
 };
 
 /** A tally of requests that all waited and took so long, in seconds. */
@@ -54,7 +54,7 @@ export const API: ApiFacts = {
     traffic: TRAFFIC,
     jobs: undefined,
     targets: [],
-    wasSlow: undefined,
+    troubles: [],
   },
 };
 

@@ -4,7 +4,7 @@
  */
 import type { ApiReport, Report, Tally } from "../../contracts/reports.ts";
 import { type Counts, isReset, type Totals, totalsIn } from "./counts.ts";
-import { type LastErrors, TrafficOfApi } from "./traffic-of-api.ts";
+import { type LastErrors, type SinceSwitch, TrafficOfApi } from "./traffic-of-api.ts";
 
 /** With requests under way a gateway reports each second. What it said before that is over. */
 const IN_FLIGHT_MS = 10_000;
@@ -32,6 +32,8 @@ interface Gateway {
 }
 
 export class RecentTraffic {
+  /** The version of an API that serves alone; undefined while several do, or none. */
+  servedAlone: (name: string) => string | undefined = () => undefined;
   private readonly gateways = new Map<string, Gateway>();
   private readonly apis = new Map<string, TrafficOfApi>();
   private readonly startedMs: number;
@@ -62,8 +64,11 @@ export class RecentTraffic {
       const now = totalsIn(tally, former);
       counts.set(name, now);
       const isSame = former !== undefined && former.requests === now.requests;
-      if (!isSame && now.requests > 0)
-        this.of(name, nowMs).add(now, isReset(former, now.requests) ? undefined : former, nowMs);
+      if (isSame || now.requests === 0) continue;
+      const api = this.of(name, nowMs);
+      api.add(now, isReset(former, now.requests) ? undefined : former, nowMs);
+      const version = this.servedAlone(name);
+      if (version !== undefined) api.serves(version, nowMs);
     }
     this.gateways.set(gateway, { counts, present: apis, atMs: nowMs });
     this.forgetOld(nowMs);
@@ -92,6 +97,11 @@ export class RecentTraffic {
   /** The newest errors that no gateway itself made: predict() failed. Undefined if none are known. */
   lastFailures(name: string): LastErrors | undefined {
     return this.apis.get(name)?.lastFailures;
+  }
+
+  /** What came to an API since another version serves it alone. Undefined if none is known to have taken over. */
+  sinceSwitch(name: string): SinceSwitch | undefined {
+    return this.apis.get(name)?.sinceSwitch;
   }
 
   /** For each API how long its requests took in each of the last minutes, by bucket. */

@@ -5,6 +5,8 @@ const SLOT_MS = 5_000;
 /** A minute: the slot that is being filled, and those before it. */
 const SLOTS = 12;
 const MINUTE_MS = 60_000;
+/** Each gateway reports once a second: for so long, reports may still have requests of the version before. */
+const SETTLE_MS = 1_500;
 export const MINUTES = 30;
 
 interface Sums {
@@ -25,6 +27,14 @@ export interface LastErrors {
   requestsSince: number;
 }
 
+/** The requests since one version alone serves, which another one did before. */
+export interface SinceSwitch {
+  atMs: number;
+  requests: number;
+  /** Those that failed, without refusals of the gateway. */
+  failed: number;
+}
+
 export interface TrafficRates {
   requests_per_s: number;
   errors_per_s: number;
@@ -40,6 +50,9 @@ export class TrafficOfApi {
   lastErrors: LastErrors | undefined;
   /** The same without refusals of the gateway: neither as errors nor as requests. */
   lastFailures: LastErrors | undefined;
+  /** Undefined if the version has not changed since the controller started. */
+  sinceSwitch: SinceSwitch | undefined;
+  private served: string | undefined;
   private slots: Slot[] = [];
   /** By the number of the minute. */
   private readonly minutes = new Map<number, Sums>();
@@ -61,6 +74,20 @@ export class TrafficOfApi {
     const others = Math.max(0, grown.requests - grown.errors);
     this.lastFailures = lastOf(this.lastFailures, now.failed, others, nowMs);
     this.lastMs = nowMs;
+    const { sinceSwitch: since } = this;
+    if (since === undefined || nowMs - since.atMs < SETTLE_MS) return;
+    this.sinceSwitch = {
+      atMs: since.atMs,
+      requests: since.requests + grown.requests,
+      failed: since.failed + now.failed,
+    };
+  }
+
+  /** Notes which version alone serves. */
+  serves(version: string, nowMs: number): void {
+    if (this.served !== undefined && this.served !== version)
+      this.sinceSwitch = { atMs: nowMs, requests: 0, failed: 0 };
+    this.served = version;
   }
 
   /** Adds a minute that is over, or the beginning of this one, from what is stored. */

@@ -1,6 +1,6 @@
 /** Times that people type and read are local; the server's are UTC. Pure. */
 
-const UTC_MINUTE = /\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+const UTC_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?Z/g;
 const AT_MINUTE = /((?:^| )--at )(\d{4}-\d\d-\d\dT\d\d:\d\dZ)(?= |$)/g;
 const CLOCK = /^(\d{1,2}):(\d\d)(?::(\d\d))?$/;
 const LOCAL = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)$/;
@@ -31,23 +31,26 @@ function yesterday(at: Date): number {
   return before.getTime();
 }
 
-/** The UTC minutes in a text, as the local clock said them: `14:05`, and with the date if it was not today. */
+/** The times of UTC in a text, as the local clock said them: `14:05`, and with the date if it was not today. */
 export function inLocalTime(text: string, nowMs: number): string {
-  return text.replace(UTC_MINUTE, (time) => localMinute(time, nowMs));
+  return text.replace(UTC_TIME, (time) => localClock(time, nowMs));
 }
 
 /** The same in a command, where a date needs quotes. Other arguments, such as an error's text, stay as they are. */
 export function inLocalCommand(text: string, nowMs: number): string {
   return text.replace(AT_MINUTE, (_, option: string, time: string) => {
-    const local = localMinute(time, nowMs);
+    const local = localClock(time, nowMs);
     return option + (local.includes(" ") ? `"${local}"` : local);
   });
 }
 
-function localMinute(time: string, nowMs: number): string {
+function localClock(time: string, nowMs: number): string {
   const date = new Date(time);
   const two = (number: number) => String(number).padStart(2, "0");
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  const hasSeconds = time.split(":").length === 3;
+  const clock = [date.getHours(), date.getMinutes(), ...(hasSeconds ? [date.getSeconds()] : [])]
+    .map(two)
+    .join(":");
   const isToday =
     date.toDateString() === new Date(nowMs).toDateString() && Math.abs(nowMs - date.getTime()) < DAY_MS;
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;

@@ -59,6 +59,10 @@ const overviewApiSchema = z.strictObject({
   latency_p99_s: z.number().nullable(),
   in_flight: count,
   queue_depth: count,
+  trouble: z
+    .enum(["failing", "slow"])
+    .nullable()
+    .meta({ description: "what attention says of its requests" }),
   recent: z
     .array(count)
     .meta({ description: "requests of each of the last 30 minutes, the current one last" }),

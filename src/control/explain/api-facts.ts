@@ -1,12 +1,11 @@
 /** Gathers what an explanation of an API needs: its replicas, its requests, its jobs. It changes nothing. */
 import type { ApiState } from "../../apis/api-state.ts";
-import { type ApiVersion, isSplitter } from "../../apis/records/api-rows.ts";
+import { isSplitter } from "../../apis/records/api-rows.ts";
 import { scalingRules } from "../../apis/replicas/scaling-rules.ts";
-import { computeOf, lifetimeOf, timeoutMsOf } from "../../apis/replicas/start-worker.ts";
+import { computeOf, lifetimeOf } from "../../apis/replicas/start-worker.ts";
 import type { ServedApi } from "../../apis/serving/api-replicas.ts";
 import { wallMs } from "../../base/clock.ts";
-import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
-import type { ApiFacts, RolloutFacts, TrafficFacts } from "../../explain/api/api-facts.ts";
+import type { ApiFacts, RolloutFacts } from "../../explain/api/api-facts.ts";
 import { explainApi } from "../../explain/api/explain-api.ts";
 import type { ServerFacts } from "../../explain/facts.ts";
 import type { Finding } from "../../explain/finding.ts";
@@ -14,7 +13,7 @@ import { explainJob } from "../../explain/job/explain-job.ts";
 import type { Amount } from "../../explain/words.ts";
 import type { ExplainDeps } from "./explain-deps.ts";
 import { jobFacts } from "./job-facts.ts";
-import { loggedExceptions } from "./logged-exceptions.ts";
+import { withExceptions } from "./traffic-facts.ts";
 
 /** Jobs of a batch API that its explanation looks at. */
 const JOBS_EXPLAINED = 3;
@@ -37,7 +36,7 @@ export async function apiFacts(deps: ExplainDeps, name: string): Promise<ApiFact
     traffic: state.kind === "BatchAPI" ? undefined : facts.traffic,
     jobs: state.kind === "BatchAPI" ? await jobsOf(deps, state) : undefined,
     targets: state.kind === "TrafficSplitter" ? await targetsOf(deps, name) : [],
-    wasSlow: state.kind === "BatchAPI" ? undefined : await deps.pasts.of(name, wallMs() / 1000),
+    troubles: state.kind === "BatchAPI" ? [] : await deps.pasts.of(name, wallMs() / 1000),
   };
 }
 
@@ -53,7 +52,7 @@ export async function knownFacts(deps: ExplainDeps, name: string): Promise<ApiFa
     traffic: group === undefined ? undefined : await withExceptions(deps, group.version),
     jobs: undefined,
     targets: [],
-    wasSlow: undefined,
+    troubles: [],
   };
 }
 
@@ -85,31 +84,6 @@ export function rolloutFacts(deps: ExplainDeps, group: ServedApi): RolloutFacts 
       memory: memory.get(worker.identity.worker_id),
     })),
   };
-}
-
-async function withExceptions(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
-  const facts = trafficFacts(deps, version);
-  if ((facts.tally.answers["5xx"] ?? 0) === 0) return facts;
-  return { ...facts, exceptions: await loggedExceptions(deps.apiLogDirectory(version.name)) };
-}
-
-/** Without the exceptions in its log. */
-export function trafficFacts(deps: ExplainDeps, version: ApiVersion): TrafficFacts {
-  const nowMs = performance.now();
-  const recent = deps.recent.of(version.name, nowMs, nowMs - (wallMs() - Date.parse(version.deployed_time)));
-  return {
-    ...recent,
-    exceptions: [],
-    timeoutS: (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) / 1000,
-    lastFailures: lastFailuresOf(deps, version.name),
-  };
-}
-
-function lastFailuresOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastFailures"] {
-  const last = reports.traffic.lastFailures(name);
-  if (last === undefined) return undefined;
-  const agoS = (performance.now() - last.atMs) / 1000;
-  return { atS: wallMs() / 1000 - agoS, agoS, requestsSince: last.requestsSince };
 }
 
 async function jobsOf(deps: ExplainDeps, { name }: ApiState): Promise<ApiFacts["jobs"]> {

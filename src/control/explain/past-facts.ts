@@ -1,8 +1,8 @@
 /** Gathers what an explanation of a time in the past needs: the series, what changed, and which jobs began. */
 import { ServiceError } from "../../contracts/errors.ts";
-import type { Finding } from "../../explain/finding.ts";
-import { recentPast } from "../../explain/past/explain-past.ts";
+import type { PastTrouble } from "../../explain/finding.ts";
 import type { PastFacts } from "../../explain/past/past-facts.ts";
+import { recentTroubles } from "../../explain/past/recent-troubles.ts";
 import { changesIn } from "../../series/change-rows.ts";
 import { pastSteps } from "../../series/past-steps.ts";
 import type { SeriesDeps } from "../../series/read-series.ts";
@@ -74,28 +74,28 @@ const KNOWN_MAX = 200;
 /** What explanations of now say about the last day. It changes with the minute, and dashboards ask often. */
 export class RecentPasts {
   private readonly series: SeriesDeps;
-  private readonly known = new Map<string, { minuteS: number; finding: Promise<Finding | undefined> }>();
+  private readonly known = new Map<string, { minuteS: number; troubles: Promise<PastTrouble[]> }>();
 
   constructor(series: SeriesDeps) {
     this.series = series;
   }
 
-  of(name: string, nowS: number): Promise<Finding | undefined> {
+  of(name: string, nowS: number): Promise<PastTrouble[]> {
     const minuteS = startOf(nowS, MINUTE_S);
     const last = this.known.get(name);
-    if (last?.minuteS === minuteS) return last.finding;
-    const finding = this.read(name, nowS);
+    if (last?.minuteS === minuteS) return last.troubles;
+    const troubles = this.read(name, nowS);
     this.known.delete(name);
-    this.known.set(name, { minuteS, finding });
+    this.known.set(name, { minuteS, troubles });
     if (this.known.size > KNOWN_MAX) this.known.delete(this.known.keys().next().value!);
     // The next request tries again.
-    finding.catch(() => this.known.delete(name));
-    return finding;
+    troubles.catch(() => this.known.delete(name));
+    return troubles;
   }
 
-  private async read(name: string, nowS: number): Promise<Finding | undefined> {
+  private async read(name: string, nowS: number): Promise<PastTrouble[]> {
     const endS = startOf(nowS, MINUTE_S) + MINUTE_S;
     const window = { startS: endS - DAY_S, endS, stepS: MINUTE_S };
-    return recentPast(name, await pastSteps(this.series, name, window, nowS));
+    return recentTroubles(name, await pastSteps(this.series, name, window, nowS));
   }
 }

@@ -26,6 +26,8 @@ export interface Recent {
 }
 
 export class TrafficSamples implements Service {
+  /** The APIs of which most requests failed when they were judged last. */
+  readonly mostFail = new Set<string>();
   private readonly reports: Reports;
   private samples: Sample[] = [];
   private end = () => {};
@@ -41,6 +43,11 @@ export class TrafficSamples implements Service {
 
   async stop(): Promise<void> {
     this.end();
+  }
+
+  noteMost(name: string, doMostFail: boolean): void {
+    if (doMostFail) this.mostFail.add(name);
+    else this.mostFail.delete(name);
   }
 
   /** Keeps the totals as they are now, and drops the oldest ones. */
@@ -60,14 +67,13 @@ export class TrafficSamples implements Service {
    * sample before that: what a former version did is over.
    */
   of(name: string, nowMs = performance.now(), deployedMs = Number.NEGATIVE_INFINITY): Recent {
-    const { tallies, inFlight, waiting } = this.reports.totals();
+    const { tally = emptyTally(), inFlight, waiting } = this.reports.totalOf(name);
     const oldest = this.samples.findLast(({ atMs }) => atMs <= deployedMs) ?? this.samples[0];
     const before = (oldest?.tallies ?? this.reports.totalsBefore()).get(name) ?? emptyTally();
     return {
       seconds: (nowMs - (oldest?.atMs ?? nowMs)) / 1000,
-      tally: grown(tallies.get(name) ?? emptyTally(), before),
-      inFlight: inFlight.get(name) ?? 0,
-      waiting: waiting.get(name) ?? 0,
+      tally: grown(tally, before),
+      ...{ inFlight, waiting },
     };
   }
 }

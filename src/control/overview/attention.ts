@@ -3,33 +3,29 @@ import type { ApiHealth } from "../../apis/api-health.ts";
 import type { ApiState } from "../../apis/api-state.ts";
 import type { FilledQueue } from "../../batch/letters/queue-counts.ts";
 import type { EndedBadly } from "../../batch/listing/overview-jobs.ts";
-import type { Attention } from "../../contracts/http/overview-operations.ts";
+import type { Attention, OverviewApi, OverviewJob } from "../../contracts/http/overview-operations.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import { ATTENTION_MAX, ATTENTION_TITLE_MAX } from "../../contracts/limits/responses.ts";
 import { hideInText } from "../../contracts/secrets.ts";
-import { FEW_FAIL } from "../../explain/api/traffic-findings.ts";
+import type { Slowness } from "../../explain/finding.ts";
+import { percent } from "../../explain/words.ts";
 
 /** A rollout, or a job without a worker, that takes longer needs attention. */
 export const LONG_MS = 10 * 60_000;
 
-/** Fewer failed requests in a minute need nobody. */
-const FAILED_LEAST = 5;
-/** From this share of requests that fail on, it is an error. */
-const MOST_FAIL = 0.5;
-
-export interface Newest {
-  requests: number;
-  errors: number;
-}
+/** Batches of a running job that failed, at least, and their share of those settled. */
+const [BATCHES_FAILED_LEAST, BATCHES_FAILED_SHARE, MOST_BATCHES] = [5, 0.05, 0.5];
 
 export interface Troubles {
   nowMs: number;
   server: readonly string[];
   apis: readonly { state: ApiState; health: ApiHealth; pausedTime: string | undefined }[];
-  /** By API: requests of the last one or two minutes, and those of them with a 5xx status. */
-  newest: ReadonlyMap<string, Newest>;
-  /** By API: what an explanation says about its slow requests. */
-  slow: ReadonlyMap<string, string>;
+  /** The APIs whose requests fail now; `error` is most of them. */
+  failing: ReadonlyMap<string, "error" | "warning">;
+  /** By API: what an explanation says about its requests that are slow, or have failed for a while. */
+  slow: ReadonlyMap<string, Slowness>;
+  /** Jobs that have not ended. */
+  running: readonly Pick<OverviewJob, "job_id" | "api_name" | "succeeded" | "failed">[];
   /** Jobs that have waited long for their first worker. */
   waiting: readonly {
     job_id: string;
@@ -45,6 +41,7 @@ export function attentionOf({
   nowMs,
   server,
   apis,
+  running,
   waiting,
   ended,
   queues,
@@ -53,6 +50,7 @@ export function attentionOf({
   const all = [
     ...server.map((why) => line("server", "server", "error", why)),
     ...apis.flatMap((api) => [...ofApi(api, nowMs), ...ofTraffic(api.state.name, traffic)]),
+    ...running.flatMap(ofRunning),
     ...ended.map(ofEnded),
     ...waiting.map(({ job_id, api_name, queued_time, waiting: why }) => ({
       ...line("job", api_name, "warning", `waits for its first worker${why === undefined ? "" : `: ${why}`}`),
@@ -98,25 +96,36 @@ function ofApi({ state, health, pausedTime }: Troubles["apis"][number], nowMs: n
 }
 
 /** Its requests, which fail or are slow. */
-function ofTraffic(name: string, { newest, slow }: Pick<Troubles, "newest" | "slow">): Attention[] {
-  const [requests, title] = [newest.get(name), slow.get(name)];
-  if (requests === undefined && title === undefined) return NOTHING;
+function ofTraffic(name: string, { failing, slow }: Pick<Troubles, "failing" | "slow">): Attention[] {
+  const [severity, told] = [failing.get(name), slow.get(name)];
+  if (severity === undefined && told === undefined) return NOTHING;
   const cure = `\`quern explain ${name}\` says why`;
-  const failing = requests === undefined ? undefined : failingOf(requests);
-  const share = failing === "error" ? "most" : "some";
+  const share = severity === "error" ? "most" : "some";
   const fail = `${share} requests fail with a 5xx status; ${cure}`;
   return [
-    ...(failing === undefined ? [] : [line("api", name, failing, fail)]),
+    ...(severity === undefined ? [] : [line("api", name, severity, fail)]),
     // An explanation also says since when they fail, in the same words.
-    ...(title === undefined || (failing !== undefined && / failing since /.test(title))
+    ...(told === undefined || (severity !== undefined && told.kind === "failing")
       ? []
-      : [line("api", name, "warning", `${title}; ${cure}`)]),
+      : [line("api", name, "warning", `${told.title}; ${cure}`)]),
   ];
 }
 
-function failingOf({ requests, errors }: Newest): Attention["severity"] | undefined {
-  if (errors < FAILED_LEAST || errors < FEW_FAIL * requests) return undefined;
-  return errors >= MOST_FAIL * requests ? "error" : "warning";
+/** In a word what these lines say: an API whose requests fail may be slow as well. */
+export function troubleOf(
+  name: string,
+  { failing, slow }: Pick<Troubles, "failing" | "slow">,
+): OverviewApi["trouble"] {
+  return failing.has(name) ? "failing" : (slow.get(name)?.kind ?? null);
+}
+
+/** In whole percent, so that the line does not change with each batch. */
+function ofRunning({ job_id, api_name, succeeded, failed }: Troubles["running"][number]): Attention[] {
+  const settled = succeeded + failed;
+  if (failed < BATCHES_FAILED_LEAST || failed < BATCHES_FAILED_SHARE * settled) return NOTHING;
+  const severity = failed >= MOST_BATCHES * settled ? "error" : "warning";
+  const title = `still runs, and ${percent(failed, settled)} of its batches failed so far`;
+  return [{ ...line("job", api_name, severity, title), job_id }];
 }
 
 function ofEnded({ job_id, api_name, status, end_time, reason_json }: EndedBadly): Attention {

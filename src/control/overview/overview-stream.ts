@@ -5,14 +5,15 @@ import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText } from "../answers/stream-text.ts";
 import { requestId } from "../requests/forwarded.ts";
 import { LiveOverview } from "./live-overview.ts";
-import { Overview, type OverviewDeps, type Slowness } from "./overview.ts";
+import { Overview, type OverviewDeps } from "./overview.ts";
+import type { Verdicts } from "./request-verdicts.ts";
 
 export interface OverviewStreamDeps extends OverviewDeps {
   streams: OpenStreams;
 }
 
-export function liveOverview(deps: OverviewDeps, slowness: Slowness): LiveOverview {
-  const overview = new Overview(deps, slowness);
+export function liveOverview(deps: OverviewDeps, verdicts: Verdicts): LiveOverview {
+  const overview = new Overview(deps, verdicts);
   return new LiveOverview(() => overview.compute());
 }
 

@@ -17,19 +17,15 @@ import {
 import { outOfReach } from "../answers/shortages.ts";
 import { faultsOfServer, type HealthRoutesDeps } from "../health.ts";
 import { ownProcesses } from "../own-processes.ts";
-import { attentionOf, LONG_MS } from "./attention.ts";
+import { attentionOf, LONG_MS, type Troubles, troubleOf } from "./attention.ts";
 import { JobRates } from "./job-rates.ts";
-import { newestErrors } from "./newest-errors.ts";
-import { SlowApis } from "./slow-apis.ts";
+import { RequestVerdicts, type Verdicts } from "./request-verdicts.ts";
 
 const DAY_MS = 86_400_000;
 
 export interface OverviewDeps extends HealthRoutesDeps {
   queues: Queues;
 }
-
-/** Returns the title of the finding, if an explanation of the API calls something slow. */
-export type Slowness = (name: string) => Promise<string | undefined>;
 
 type TrafficNow = ReturnType<RecentTraffic["read"]>;
 
@@ -43,16 +39,16 @@ interface SeenApi {
 export class Overview {
   private readonly deps: OverviewDeps;
   private readonly rates = new JobRates();
-  private readonly slow: SlowApis;
+  private readonly verdicts: RequestVerdicts;
   private readonly seen = new Map<string, SeenApi>();
   private readonly known = new Map<string, { shown: OverviewApi; state: ApiState; traffic: Traffic }>();
   private queues: { filled: FilledQueue[]; atMs: number } | undefined;
   private startedTime: string | undefined;
   private last: OverviewShown | undefined;
 
-  constructor(deps: OverviewDeps, slowness: Slowness) {
+  constructor(deps: OverviewDeps, verdicts: Verdicts) {
     this.deps = deps;
-    this.slow = new SlowApis(slowness);
+    this.verdicts = new RequestVerdicts(deps.reports.traffic, verdicts);
   }
 
   /** While the database cannot be reached: what was known last, and why it is old. */
@@ -77,7 +73,9 @@ export class Overview {
     const running = await found.unfinishedByApi();
     const rows = await found.newestUnfinished(OVERVIEW_JOBS_MAX);
     const counts = await found.countByStatus();
-    const attention = await this.attention(apis, reasons, traffic);
+    const shownJobs = this.shownJobs(rows);
+    const requests = this.verdicts.read(traffic.byApi, performance.now());
+    const attention = await this.attention({ apis, server: reasons, running: shownJobs, ...requests });
     const all = [...reasons, ...apis.flatMap(({ health }) => health.fault ?? [])];
     return {
       time: timestamp(),
@@ -86,8 +84,8 @@ export class Overview {
         ...{ status: all.length === 0 ? "ok" : "degraded", reasons: all },
       },
       compute: compute(),
-      apis: this.shownApis(apis, running, traffic),
-      jobs: this.shownJobs(rows),
+      apis: this.shownApis(apis, running, traffic, requests),
+      jobs: shownJobs,
       job_counts: Object.fromEntries(
         [...counts].map(([status, count]) => [status.replace("status_", ""), count]),
       ),
@@ -119,36 +117,19 @@ export class Overview {
     return faultsOfServer(await diskFault(), gateways()).map(({ detail }) => detail);
   }
 
-  private async attention(apis: readonly SeenApi[], server: readonly string[], { byApi }: TrafficNow) {
+  private async attention(known: Omit<Troubles, "nowMs" | "waiting" | "ended" | "queues">) {
     const { jobs } = this.deps;
     const nowMs = wallMs();
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     return attentionOf({
-      ...{
-        nowMs,
-        server,
-        apis,
-        newest: newestErrors(this.deps.reports.traffic, byApi, performance.now()),
-        slow: this.slowNow(byApi),
-      },
+      ...known,
+      nowMs,
       waiting: jobs
         .queuedBefore(before(LONG_MS), ATTENTION_JOBS_MAX)
         .map((job) => ({ ...job, waiting: jobs.waiting(job.job_id, true) })),
       ended: await jobs.found.endedBadly(before(DAY_MS), ATTENTION_JOBS_MAX),
       queues: await this.filledQueues(),
     });
-  }
-
-  /** Titles of what is slow now. */
-  private slowNow(byApi: TrafficNow["byApi"]): ReadonlyMap<string, string> {
-    const { traffic } = this.deps.reports;
-    const nowMs = performance.now();
-    const busy = [...byApi].filter(([, { requests_per_s, in_flight }]) => requests_per_s + in_flight > 0);
-    return this.slow.read(
-      busy.map(([name]) => name),
-      () => traffic.durations(nowMs),
-      nowMs,
-    );
   }
 
   private async filledQueues(): Promise<FilledQueue[]> {
@@ -164,6 +145,7 @@ export class Overview {
     apis: readonly SeenApi[],
     running: ReadonlyMap<string, number>,
     { idle, byApi }: TrafficNow,
+    requests: Pick<Troubles, "failing" | "slow">,
   ): OverviewApi[] {
     const names = new Set(apis.map(({ state }) => state.name));
     for (const kept of [this.known, this.seen])
@@ -171,7 +153,7 @@ export class Overview {
     return apis.map((api) => {
       const { name, kind } = api.state;
       const jobs = kind === "BatchAPI" ? (running.get(name) ?? 0) : null;
-      return this.shownApi(api, jobs, byApi.get(name) ?? idle);
+      return this.shownApi(api, jobs, byApi.get(name) ?? idle, troubleOf(name, requests));
     });
   }
 
@@ -180,6 +162,7 @@ export class Overview {
     { state, pausedTime: paused }: SeenApi,
     jobs: number | null,
     traffic: Traffic,
+    trouble: OverviewApi["trouble"],
   ): OverviewApi {
     const { name, status, requested_replicas } = state;
     const message = state.message ?? null;
@@ -188,7 +171,8 @@ export class Overview {
     const isElseSame =
       former?.traffic === traffic &&
       former.shown.paused_time === pausedTime &&
-      former.shown.running_jobs === jobs;
+      former.shown.running_jobs === jobs &&
+      former.shown.trouble === trouble;
     // Without replicas: one with them has another state each time.
     if (isElseSame && former.state === state) return former.shown;
     const group = this.deps.replicas.group(name);
@@ -208,6 +192,7 @@ export class Overview {
       ...{ name, kind, api_id, status, message, ready_replicas: ready, requested_replicas },
       ...{ paused_time: pausedTime, running_jobs: jobs, last_updated },
       ...traffic,
+      trouble,
     };
     this.known.set(name, { shown, state, traffic });
     return shown;

@@ -15,16 +15,16 @@ const UNREAD_MS = 120_000;
 
 type Durations = ReadonlyMap<string, readonly (readonly number[])[]>;
 
-interface Known {
+interface Known<Slow> {
   /** Undefined if nothing is slow, or if the explanation failed. */
-  title: string | undefined;
+  slow: Slow | undefined;
   atMs: number;
 }
 
-export class SlowApis {
-  /** The title of what an explanation finds slow. */
-  private readonly explain: (name: string) => Promise<string | undefined>;
-  private readonly known = new Map<string, Known>();
+/** `Slow`: what an explanation finds. */
+export class SlowApis<Slow> {
+  private readonly explain: (name: string) => Promise<Slow | undefined>;
+  private readonly known = new Map<string, Known<Slow>>();
   private suspects: ReadonlySet<string> = new Set();
   private suspectedMs = Number.NEGATIVE_INFINITY;
   private turnMs = Number.NEGATIVE_INFINITY;
@@ -33,12 +33,12 @@ export class SlowApis {
   /** Older answers are not shown. */
   private sinceMs = Number.NEGATIVE_INFINITY;
 
-  constructor(explain: (name: string) => Promise<string | undefined>) {
+  constructor(explain: (name: string) => Promise<Slow | undefined>) {
     this.explain = explain;
   }
 
   /** What is known now. `busy`: those with requests in the last minute; only they can be slow. */
-  read(busy: readonly string[], durations: () => Durations, nowMs: number): ReadonlyMap<string, string> {
+  read(busy: readonly string[], durations: () => Durations, nowMs: number): ReadonlyMap<string, Slow> {
     if (nowMs - this.readMs > UNREAD_MS) this.sinceMs = nowMs;
     this.readMs = nowMs;
     const names = new Set(busy);
@@ -50,8 +50,8 @@ export class SlowApis {
     const next = this.isAsking ? undefined : this.next(busy, nowMs);
     if (next !== undefined) inBackground(this.ask(next, nowMs));
     return new Map(
-      [...this.known].flatMap(([name, { title, atMs }]) =>
-        title === undefined || atMs < this.sinceMs ? [] : [[name, title]],
+      [...this.known].flatMap(([name, { slow, atMs }]) =>
+        slow === undefined || atMs < this.sinceMs ? [] : [[name, slow]],
       ),
     );
   }
@@ -64,7 +64,7 @@ export class SlowApis {
         (first, name) => (first === undefined || atMs(name) < atMs(first) ? name : first),
         undefined,
       );
-    const isUrgent = (name: string) => this.suspects.has(name) || this.known.get(name)?.title !== undefined;
+    const isUrgent = (name: string) => this.suspects.has(name) || this.known.get(name)?.slow !== undefined;
     const due = busy.filter((name) => nowMs - atMs(name) >= AGAIN_MS);
     const urgent = oldest(due.filter(isUrgent));
     if (urgent !== undefined || nowMs - this.turnMs < TURN_MS) return urgent;
@@ -74,12 +74,12 @@ export class SlowApis {
 
   private async ask(name: string, nowMs: number): Promise<void> {
     this.isAsking = true;
-    let title: string | undefined;
+    let slow: Slow | undefined;
     try {
-      title = await this.explain(name);
+      slow = await this.explain(name);
     } finally {
       // Also after an error: otherwise this one would be the oldest for ever.
-      this.known.set(name, { title, atMs: nowMs });
+      this.known.set(name, { slow, atMs: nowMs });
       this.isAsking = false;
     }
   }

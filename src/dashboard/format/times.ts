@@ -16,6 +16,7 @@ function format(date: Date, options: Intl.DateTimeFormatOptions): string {
 
 const DAY = { day: "numeric", month: "short" } as const;
 const TO_MINUTES = { hour: "2-digit", minute: "2-digit" } as const;
+const TO_SECONDS = { ...TO_MINUTES, second: "2-digit" } as const;
 
 /** Local time of the day: `14:05`. */
 export function localMinute(time: number): string {
@@ -34,8 +35,7 @@ export function localTime(time: string, nowMs: number): string {
   return format(date, {
     ...DAY,
     ...(isThisYear ? {} : { year: "numeric" }),
-    ...TO_MINUTES,
-    second: "2-digit",
+    ...TO_SECONDS,
   });
 }
 
@@ -78,14 +78,15 @@ export function secondsBetween(from: string, to: string | number): number {
   return ((typeof to === "number" ? to : Date.parse(to)) - Date.parse(from)) / 1000;
 }
 
-const UTC_MINUTE = /\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+const UTC_MINUTE = /\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z/g;
 
-/** The minutes of UTC in a sentence of the server, in local time: `14:05`, and with the day if it is another one. */
+/** The times of UTC in a sentence of the server, in local time: `14:05`, and with the day if it is another one. */
 export function localMinutes(text: string, nowMs: number): string {
-  return text.replace(UTC_MINUTE, (time) => {
+  return text.replace(UTC_MINUTE, (time, seconds?: string) => {
     const date = new Date(time);
+    const parts = seconds === undefined ? TO_MINUTES : TO_SECONDS;
     const isToday = date.toDateString() === new Date(nowMs).toDateString();
-    return format(date, isToday ? TO_MINUTES : { ...DAY, ...TO_MINUTES });
+    return format(date, isToday ? parts : { ...DAY, ...parts });
   });
 }
 

@@ -1,7 +1,7 @@
 /** What an explanation knows about an API. Plain data that the controller gathers; all durations are in seconds. */
 import type { Tally } from "../../contracts/reports.ts";
 import type { ComputeFacts, ServerFacts, WorkerFacts } from "../facts.ts";
-import type { Finding } from "../finding.ts";
+import type { Finding, PastTrouble } from "../finding.ts";
 import type { Amount } from "../words.ts";
 
 /** Why the newest version has no replica. */
@@ -52,6 +52,19 @@ export interface TrafficFacts {
    * known to have failed. Refusals with a 5xx status count as neither.
    */
   lastFailures: { atS: number; agoS: number; requestsSince: number } | undefined;
+  /** In that while another version began to serve alone; undefined if none did. */
+  switched: Switched | undefined;
+  /** Most requests failed when it was judged last. */
+  wereMost: boolean;
+}
+
+export interface Switched {
+  how: "deployed" | "rolled_back";
+  /** When somebody asked for it (Unix seconds). */
+  atS: number;
+  /** Since that version alone serves. */
+  requests: number;
+  failed: number;
 }
 
 export interface ApiFacts {
@@ -79,6 +92,6 @@ export interface ApiFacts {
     | undefined;
   /** Of a TrafficSplitter: the APIs behind it, and what is wrong with them. */
   targets: readonly { name: string; weight: number; findings: readonly Finding[] }[];
-  /** The newest time of the last day in which it was slow or failed and that is over. */
-  wasSlow: Finding | undefined;
+  /** Since when it is slow or fails, or the newest time of the last day in which it did. */
+  troubles: readonly PastTrouble[];
 }

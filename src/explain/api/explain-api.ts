@@ -1,11 +1,12 @@
 /** Why is this API slow, failing, or not as it was deployed? Pure: from facts to findings. */
 import { percentileOf } from "../../contracts/reports.ts";
 import { countOf } from "../durations.ts";
-import { type Explanation, explanation, type Finding, found } from "../finding.ts";
+import { type Explanation, explanation, type Finding, found, type PastTrouble } from "../finding.ts";
 import { serverFindings } from "../server-findings.ts";
 import { count, duration, percent } from "../words.ts";
 import { startFindings } from "../worker-findings.ts";
 import type { ApiFacts, TrafficFacts } from "./api-facts.ts";
+import { judgeFailures, stillFail } from "./judge-failures.ts";
 import { rejectionFindings } from "./rejection-findings.ts";
 import { rolloutFindings } from "./rollout-findings.ts";
 import { fewErrorsFindings, trafficFindings } from "./traffic-findings.ts";
@@ -19,10 +20,18 @@ export function explainApi(facts: ApiFacts): Explanation {
     ...rejectionFindings(facts),
     ...jobFindings(facts),
     ...targetFindings(facts),
-    ...(facts.wasSlow === undefined ? [] : [facts.wasSlow]),
+    ...facts.troubles.map((trouble) => troubleNow(trouble, facts)),
     ...fewErrorsFindings(facts),
   ];
   return explanation({ api_name: facts.name, job_id: null }, findings, () => well(facts));
+}
+
+/** Minutes that failed say nothing about the seconds since then. */
+export function troubleNow(
+  { kind, finding, over }: PastTrouble,
+  { traffic }: Pick<ApiFacts, "traffic">,
+): Finding {
+  return kind === "slow" || traffic === undefined || stillFail(traffic) ? finding : over;
 }
 
 function unreadable({ name, unreadable: why }: ApiFacts): Finding[] {
@@ -78,14 +87,17 @@ function well(facts: ApiFacts): Finding | undefined {
   return found("all_well", "info", `Nothing is wrong with ${name}`, { evidence });
 }
 
-function figures({ tally, seconds, inFlight }: TrafficFacts): string[] {
+function figures(traffic: TrafficFacts): string[] {
+  const { tally, seconds, inFlight } = traffic;
   const requests = countOf(tally.duration);
   const last = `in the last ${duration(seconds)}`;
   if (requests === 0) return [`no request ${last}`];
   const p = (share: number) => duration(percentileOf(tally.duration.buckets, share) ?? 0);
-  const errors = percent(tally.answers["5xx"] ?? 0, requests);
+  // Another finding says how many failed before.
+  const isOver = judgeFailures(traffic).state === "over";
+  const errors = isOver ? "" : `, ${percent(tally.answers["5xx"] ?? 0, requests)} of them with a 5xx status`;
   return [
-    `${count(requests, "request")} ${last}, ${errors} of them with a 5xx status; ${inFlight} in flight`,
+    `${count(requests, "request")} ${last}${errors}; ${inFlight} in flight`,
     `latency: p50 ${p(0.5)}, p95 ${p(0.95)}, p99 ${p(0.99)}; wait for a replica: p95 ${duration(percentileOf(tally.wait.buckets, 0.95) ?? 0)}`,
   ];
 }

@@ -1,10 +1,11 @@
 /** Why requests are slow or fail: their wait for a replica, predict() itself, its exceptions. Pure. */
-import { countRejected, percentileOf } from "../../contracts/reports.ts";
+import { percentileOf } from "../../contracts/reports.ts";
 import { countOf, meanOf, SLOW_S } from "../durations.ts";
 import { type Finding, found } from "../finding.ts";
-import { minute } from "../past-times.ts";
-import { count, duration, percent, short } from "../words.ts";
+import { count, duration, percent } from "../words.ts";
 import type { ApiFacts, RolloutFacts, TrafficFacts } from "./api-facts.ts";
+import { errorFindings } from "./error-findings.ts";
+import { areFew, judgeFailures } from "./judge-failures.ts";
 
 /** Fewer requests say nothing about what dominates. */
 const REQUESTS_LEAST = 5;
@@ -12,10 +13,6 @@ const REQUESTS_LEAST = 5;
 const WAIT_SHARE = 0.5;
 /** A shorter wait disturbs nobody. */
 const WAIT_LEAST_S = 0.02;
-/** A smaller share of errors is less important than what makes all requests slow. */
-export const FEW_FAIL = 0.02;
-/** Errors that came less long ago, or before fewer requests, may go on. */
-const [OVER_LEAST_S, OVER_LEAST] = [10, 10];
 /** Requests that were refused have no wait: if they are more, the durations say little about predict(). */
 const WAITS_SHARE = 0.9;
 
@@ -30,18 +27,19 @@ export function slownessFindings({ name, rollout, traffic }: SlownessFacts): Fin
 export type SlownessFacts = Pick<ApiFacts, "name" | "rollout" | "traffic">;
 
 export function trafficFindings(facts: ApiFacts): Finding[] {
-  const { name, rollout, traffic } = facts;
+  const { rollout, traffic } = facts;
   if (traffic === undefined) return [];
   return [
     ...slownessFindings(facts),
     ...(rollout === undefined ? [] : maxFindings(traffic, rollout)),
-    ...(areFew(traffic) ? [] : errorFindings(name, traffic)),
+    ...(areFew(judgeFailures(traffic)) ? [] : errorFindings(facts)),
   ];
 }
 
 /** Errors of a few requests: they are told after everything else. */
-export function fewErrorsFindings({ name, traffic }: ApiFacts): Finding[] {
-  return traffic !== undefined && areFew(traffic) ? errorFindings(name, traffic) : [];
+export function fewErrorsFindings(facts: ApiFacts): Finding[] {
+  const { traffic } = facts;
+  return traffic !== undefined && areFew(judgeFailures(traffic)) ? errorFindings(facts) : [];
 }
 
 function queues({ tally, waiting }: TrafficFacts, { upToDate, parallel }: RolloutFacts): boolean {
@@ -132,51 +130,4 @@ function maxFindings({ inFlight }: TrafficFacts, { wanted, max, target }: Rollou
       },
     ),
   ];
-}
-
-/** Requests that failed in predict(), and all. */
-function failures({ tally }: TrafficFacts): { failed: number; all: number } {
-  const failed = (tally.answers["5xx"] ?? 0) - countRejected(tally.rejected, 500);
-  return { failed, all: countOf(tally.duration) };
-}
-
-function areFew(traffic: TrafficFacts): boolean {
-  const { failed, all } = failures(traffic);
-  return failed < FEW_FAIL * all;
-}
-
-function errorFindings(name: string, traffic: TrafficFacts): Finding[] {
-  const { seconds, exceptions, lastFailures } = traffic;
-  const { failed, all } = failures(traffic);
-  if (failed <= 0) return [];
-  const evidence = [
-    `${count(failed, "request")} of ${all} failed in the last ${duration(seconds)}`,
-    ...exceptions.slice(0, 3).map((one) => `${one.count} times at the end of the log: ${short(one.text)}`),
-  ];
-  const command = `quern logs ${name}`;
-  if (lastFailures !== undefined && areOver(failed, all, lastFailures)) {
-    const { atS, requestsSince } = lastFailures;
-    const title = `${percent(failed, all)} of requests failed in predict() until ${minute(atS)}, none of ${count(requestsSince, "request")} since`;
-    return [found("predict_errors", "info", title, { evidence, command })];
-  }
-  const severity = failed >= all / 2 ? "error" : "warning";
-  const [first] = exceptions;
-  const most = first === undefined ? "" : `: ${short(first.text, 120)}`;
-  const cure =
-    "correct what the traceback in the log shows and deploy again, or go back to an earlier version";
-  const title = `${percent(failed, all)} of requests fail in predict()${most}`;
-  return [found("predict_errors", severity, title, { evidence, cure, command })];
-}
-
-/**
- * Whether enough requests without an error have followed the last one to rule out chance: if requests failed as often
- * as before, so many without a failure would come once in twenty times.
- */
-export function areOver(
-  failed: number,
-  all: number,
-  { agoS, requestsSince }: { agoS: number; requestsSince: number },
-): boolean {
-  const before = Math.max(failed, all - requestsSince);
-  return agoS >= OVER_LEAST_S && requestsSince >= OVER_LEAST && requestsSince * failed >= 3 * before;
 }

@@ -68,12 +68,13 @@ export function episodesAt({ steps, atS, stepS }: Pick<PastFacts, "steps" | "atS
 }
 
 /**
- * The runs of a whole day in which requests were slow or failed. Normal is what was before: steps that differ are no
- * part of it, so something that stays slow does not become normal.
+ * The runs of a whole day in which requests failed, and those in which they were slow. Each kind for itself: slow requests
+ * say nothing about whether some still fail. Normal is what was before: steps that differ are no part of it, so something
+ * that stays slow does not become normal.
  */
-export function runsOfDay(steps: readonly PastStepFacts[]): Run[] {
-  const [errors, latency] = MEASURES.map((measure) => differing(measure, steps));
-  return runsOf(steps.map((_, at) => errors![at]! || latency![at]!));
+export function runsOfDay(steps: readonly PastStepFacts[]): { failing: Run[]; slow: Run[] } {
+  const [errors, latency] = MEASURES.map((measure) => runsOf(differing(measure, steps)));
+  return { failing: errors!, slow: latency! };
 }
 
 function differing(measure: Measure, steps: readonly PastStepFacts[]): boolean[] {

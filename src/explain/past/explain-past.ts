@@ -1,22 +1,12 @@
 /** Why was this API slow or failing at a time in the past, and what changed just before? Pure: from facts to findings. */
-import { percentileOf } from "../../contracts/reports.ts";
 import { type Explanation, type Finding, found } from "../finding.ts";
 import { minute, period } from "../past-times.ts";
-import { count, duration, percent } from "../words.ts";
 import { changeFindings } from "./change-findings.ts";
-import { type Episode, episodesAt, nearest, type Run, runsOfDay } from "./episodes.ts";
-import { BASE_STEPS_LEAST, summed } from "./measures.ts";
-import type { PastFacts, PastStepFacts } from "./past-facts.ts";
-import { OVER_STEPS, spanOf, symptomFindings } from "./symptom-findings.ts";
-
-/** Fewer requests in a run are no reason to say that the API was slow. */
-const REQUESTS_LEAST = 5;
-/** An API that is slow again and again has many runs; each takes a millisecond. */
-const RUNS_TRIED = 5;
-/** What began less than so many steps ago is explained with what is now. */
-const OPEN_STEPS_LEAST = 5;
-/** So many steps before a run say what was usual. */
-const USUAL_STEPS = 60;
+import { type Episode, episodesAt, nearest, type Run } from "./episodes.ts";
+import { figures } from "./figures.ts";
+import { BASE_STEPS_LEAST } from "./measures.ts";
+import type { PastFacts } from "./past-facts.ts";
+import { spanOf, symptomFindings } from "./symptom-findings.ts";
 
 export function explainPast(facts: PastFacts): Explanation {
   const { name, atS } = facts;
@@ -103,69 +93,10 @@ function nothingDiffered(facts: PastFacts): Finding {
   );
 }
 
-function figures(steps: readonly PastStepFacts[], when: string): string {
-  const [requests, errors] = [sum(steps.map((step) => step.requests)), sum(steps.map((step) => step.errors))];
-  const p95 = percentileOf(summed(steps.map(({ durations }) => durations)), 0.95) ?? 0;
-  return `${when}: ${count(requests, "request")}, p95 ${duration(p95)}, ${percent(errors, requests)} with a 5xx status`;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
 function nothingChanged({ name }: PastFacts): Finding {
   return found("nothing_changed", "info", "Nothing that the server knows of changed just before", {
     evidence: ["no new version, no replica that ended, not many more requests, and no job that began"],
     cure: "look at what the server does not see: larger payloads, what predict() calls (a database, another service), other programs of the machine",
     command: `quern logs ${name}`,
   });
-}
-
-/**
- * What the explanation of now says about the last day: that the API has been slow or failing for a while, compared with
- * the time before; or else the newest such time that is over. `steps` are the minutes of that day.
- */
-export function recentPast(name: string, steps: readonly PastStepFacts[]): Finding | undefined {
-  const runs = runsOfDay(steps).filter(({ first, last }) => {
-    const requests = sum(steps.slice(first, last + 1).map((step) => step.requests));
-    return requests >= REQUESTS_LEAST;
-  });
-  const isFound = ({ first }: Run) =>
-    episodesAt({ steps: steps.slice(0, first + 30), atS: steps[first]!.startS, stepS: 60 }).length > 0;
-  const isOpen = ({ last }: Run) => last >= steps.length - OVER_STEPS;
-  const newest = runs.at(-1);
-  if (
-    newest !== undefined &&
-    isOpen(newest) &&
-    newest.last - newest.first >= OPEN_STEPS_LEAST &&
-    isFound(newest)
-  )
-    return ofDay(name, steps, newest, []);
-  const over = runs.filter((run) => !isOpen(run));
-  const run = over.slice(-RUNS_TRIED).findLast(isFound);
-  return run === undefined ? undefined : ofDay(name, steps, run, over);
-}
-
-/** `over`: all runs that are over, if this is one of them. */
-function ofDay(name: string, steps: readonly PastStepFacts[], run: Run, over: readonly Run[]): Finding {
-  const { first, last } = run;
-  const fromS = steps[first]!.startS;
-  const worst = steps.slice(first, last + 1);
-  const usual = steps.slice(Math.max(0, first - USUAL_STEPS), first).filter(({ requests }) => requests > 0);
-  const [errors, requests] = [sum(worst.map((step) => step.errors)), sum(worst.map((step) => step.requests))];
-  const [verb, adjective] = errors > requests / 20 ? ["failed", "failing"] : ["were slow", "slow"];
-  const isOpen = over.length === 0;
-  const rest = {
-    evidence: [
-      figures(worst, isOpen ? "since then" : "then"),
-      usual.length === 0 ? undefined : figures(usual, "before"),
-      over.length > 1 ? `${count(over.length - 1, "other time")} in the last day` : undefined,
-    ],
-    cure: "this says what changed just before",
-    command: `quern explain ${name} --at ${minute(fromS)}`,
-  };
-  if (isOpen)
-    return found("became_slow", "warning", `Requests have been ${adjective} since ${minute(fromS)}`, rest);
-  const when = period({ fromS, toS: steps[last]!.startS + 60 });
-  return found("was_slow", "info", `Requests ${verb} ${when}; it is over`, rest);
 }

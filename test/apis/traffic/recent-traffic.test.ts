@@ -100,6 +100,30 @@ describe("recent traffic", () => {
     expect(traffic.lastFailures("iris")).toEqual({ atMs: START + 3_000, requestsSince: 0 });
   });
 
+  it("counts anew once another version serves alone, without what old replicas still answered", () => {
+    const traffic = new RecentTraffic(START);
+    let serving: string | undefined = "v1";
+    traffic.servedAlone = () => serving;
+    const take = (good: number, bad: number, second: number, gateway = "a") =>
+      traffic.take(report(gateway, totals(good, bad)), START + second * 1_000);
+    take(10, 0, 0);
+    take(10, 5, 1);
+    expect(traffic.sinceSwitch("iris")).toBeUndefined();
+    // The old replicas drain.
+    serving = undefined;
+    take(15, 10, 2);
+    serving = "v2";
+    take(15, 15, 3);
+    take(0, 1, 4, "b");
+    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 3_000, requests: 0, failed: 0 });
+    take(25, 15, 5);
+    take(30, 17, 6);
+    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 3_000, requests: 17, failed: 2 });
+    serving = "v1";
+    take(31, 17, 7);
+    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 7_000, requests: 0, failed: 0 });
+  });
+
   it("counts an API that was deleted and deployed again from its start", () => {
     const traffic = new RecentTraffic(START);
     traffic.take(report("a", totals(100)), START);

@@ -30,6 +30,7 @@ it.each(["30m", "2026-11-26T08:00:00Z", "1764331500", "24:05", "12:60", "noon"])
 it("shows the server's minutes in local time, with the date if it was another day", () => {
   const text = `from ${minuteOf("2026-11-28T14:05")} to ${minuteOf("2026-11-27T23:59")}`;
   expect(inLocalTime(text, nowMs)).toBe("from 14:05 to 2026-11-27 23:59");
+  expect(inLocalTime(`at ${utc("2026-11-28T14:05:09").slice(0, 19)}Z`, nowMs)).toBe("at 14:05:09");
   expect(inLocalCommand(`--at ${minuteOf("2026-11-28T14:05")}`, nowMs)).toBe("--at 14:05");
   expect(inLocalCommand(`--at ${minuteOf("2026-11-27T14:05")}`, nowMs)).toBe('--at "2026-11-27 14:05"');
   const redrive = `quern job redrive a --error 'no data for ${minuteOf("2026-11-28T14:05")}'`;

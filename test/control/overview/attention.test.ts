@@ -1,7 +1,7 @@
 /** What needs a person: the worst first, each with the place where it is. */
 import { describe, expect, it } from "vitest";
 import type { ApiState } from "../../../src/apis/api-state.ts";
-import { attentionOf, type Troubles } from "../../../src/control/overview/attention.ts";
+import { attentionOf, type Troubles, troubleOf } from "../../../src/control/overview/attention.ts";
 import { JobRates } from "../../../src/control/overview/job-rates.ts";
 
 const NOW = Date.parse("2026-11-28T12:00:00Z");
@@ -10,8 +10,9 @@ const NONE: Troubles = {
     nowMs: NOW,
     server: [],
     apis: [],
-    newest: new Map(),
+    failing: new Map(),
     slow: new Map(),
+    running: [],
     waiting: [],
     ended: [],
     queues: [],
@@ -49,31 +50,49 @@ describe("attention", () => {
   });
 
   it.each([
-    [100, 100, ["api error: most requests fail with a 5xx status; `quern explain iris` says why"]],
-    [100, 10, ["api warning: some requests fail with a 5xx status; `quern explain iris` says why"]],
-    [100, 5, ["api warning: some requests fail with a 5xx status; `quern explain iris` says why"]],
-    [1000, 10, []],
-    [4, 4, []],
-  ])("is paid to an API of whose %i newest requests %i failed: %j", (requests, errors, wanted) => {
+    ["error", "api error: most requests fail with a 5xx status; `quern explain iris` says why"],
+    ["warning", "api warning: some requests fail with a 5xx status; `quern explain iris` says why"],
+  ] as const)("is paid to an API whose requests fail (%s)", (severity, wanted) => {
     const api = { state: state("live"), health: {}, pausedTime: undefined };
-    expect(title({ apis: [api], newest: new Map([["iris", { requests, errors }]]) })).toEqual(wanted);
+    expect(title({ apis: [api], failing: new Map([["iris", severity]]) })).toEqual([wanted]);
   });
 
   it("is paid to an API that an explanation calls slow, and not twice to one that has been failing", () => {
     const apis = [{ state: state("live"), health: {}, pausedTime: undefined }];
-    const about = (what: string, failed = 0) =>
+    const about = (text: string, isFailing = false) =>
       title({
         apis,
-        newest: failed === 0 ? new Map() : new Map([["iris", { requests: 100, errors: failed }]]),
-        slow: new Map([["iris", what]]),
+        failing: isFailing ? new Map([["iris", "warning"]]) : new Map(),
+        slow: new Map([["iris", { kind: text === slow ? "slow" : "failing", title: text }]]),
       });
     const slow = "Requests have been slow since 2026-11-28T11:40Z";
     const says = "`quern explain iris` says why";
     expect(about(slow)).toEqual([`api warning: ${slow}; ${says}`]);
     const failing = "Requests have been failing since 2026-11-28T11:40Z";
     expect(about(failing)).toEqual([`api warning: ${failing}; ${says}`]);
-    expect(about(failing, 9)).toEqual([`api warning: some requests fail with a 5xx status; ${says}`]);
-    expect(about(slow, 9)).toHaveLength(2);
+    expect(about(failing, true)).toEqual([`api warning: some requests fail with a 5xx status; ${says}`]);
+    expect(about(slow, true)).toHaveLength(2);
+  });
+
+  it("agrees with the word beside the API", () => {
+    const slow = new Map([["iris", { kind: "slow", title: "t" }]] as const);
+    expect(troubleOf("iris", { failing: new Map([["iris", "error"]]), slow })).toBe("failing");
+    expect(troubleOf("iris", { failing: new Map(), slow })).toBe("slow");
+    expect(troubleOf("iris", { failing: new Map(), slow: new Map() })).toBeNull();
+  });
+
+  it("is paid to a job of which many batches fail while it runs", () => {
+    const job = { job_id: "j1", api_name: "iris" };
+    const running = [
+      { ...job, succeeded: 2548, failed: 208 },
+      { ...job, succeeded: 5, failed: 5 },
+      { ...job, succeeded: 2548, failed: 100 },
+      { ...job, succeeded: 0, failed: 4 },
+    ];
+    expect(title({ running })).toEqual([
+      "job error: still runs, and 50 % of its batches failed so far",
+      "job warning: still runs, and 8 % of its batches failed so far",
+    ]);
   });
 
   it("is not paid to a rollout of less than ten minutes", () => {
