@@ -311,6 +311,35 @@ describe.each([
     ]);
   });
 
+  it.runIf(isHere)("finds each round of a job for itself: it does not run between them", async () => {
+    const fromMs = (NOON_S + 4 * HOUR_S) * 1000;
+    const time = (seconds: number) => new Date(fromMs + seconds * 1000).toISOString();
+    const id = newUlid(fromMs);
+    await newJob(id, "again");
+    const columns = "job_id, round, how, begun_time, ended_time";
+    const row = (round: number, begun: number, ended: number | null) =>
+      db.run(`INSERT INTO job_rounds (${columns}) VALUES (?, ?, 'redriven', ?, ?)`, [
+        ...[id, round, time(begun), ended === null ? null : time(ended)],
+      ]);
+    await row(1, 0, 12);
+    await row(2, 300, 301);
+    await row(3, 600, null);
+    await db.run("UPDATE jobs SET start_time = ?, end_time = ?, round = 3 WHERE job_id = ?", [
+      ...[time(1), time(609), id],
+    ]);
+    const begun = async (from: number, to: number) =>
+      (await begunJobs(db, fromMs + from * 1000, fromMs + to * 1000))
+        .filter(({ job_id }) => job_id === id)
+        .map(({ round, start_time, end_time }) => [round, start_time, end_time]);
+    expect(await begun(0, 3_600)).toEqual([
+      [1, time(1), time(12)],
+      [2, time(300), time(301)],
+      [3, time(600), time(609)],
+    ]);
+    expect(await begun(100, 400)).toEqual([[2, time(300), time(301)]]);
+    expect(await begun(20, 100)).toEqual([]);
+  });
+
   it.runIf(isHere)("go with their API, and leave the sum of all", async () => {
     await deploy("short");
     await report("g4", "short", { "2xx": 3, "5xx": 0 }, minute(-1));

@@ -18,7 +18,7 @@ const change = (kind: PastChange["kind"], minutes: number, more: Partial<PastCha
   ...more,
 });
 const ended = { times: 2, detail: "ran out of memory", former: null };
-const job = { apiName: "big", jobId: "j1", workers: 4, startedS: at(64), endedS: at(72) };
+const job = { apiName: "big", jobId: "j1", workers: 4, round: 1, startedS: at(64), endedS: at(72) };
 
 describe("what differed", () => {
   const SITUATIONS: [cause: string, severity: string, facts: PastFacts, says: RegExp][] = [
@@ -201,6 +201,20 @@ describe("what changed just before", () => {
       i >= 65 && i <= 71 ? step(i, { ...SLOW, requests: 9 }) : one,
     );
     expect(explainPast(past(few)).findings[1]!.cause).toBe("nothing_changed");
+  });
+
+  it("is no job that left the reserved CPUs as they were, nor a round of it that had ended", () => {
+    const causes = (cpus: number, more: object) =>
+      explainPast(past(steps(90, 65, 71, { took: 2, cpus }), { jobs: [{ ...job, ...more }] })).findings.map(
+        (finding) => finding.cause,
+      );
+    expect(causes(6, { round: 2 })).toContain("jobs_began");
+    expect(causes(2.04, {})).toEqual(["latency_rose", "nothing_changed"]);
+    expect(causes(6, { endedS: at(64) + 11 })).toEqual(["latency_rose", "nothing_changed"]);
+    const { findings } = explainPast(
+      past(steps(90, 65, 71, { took: 2, cpus: 6 }), { jobs: [{ ...job, round: 2 }] }),
+    );
+    expect(findings[1]!.evidence[0]).toMatch(/^round 2 of big j1 with 4 workers began at /);
   });
 
   it("is not what happened an hour before, or later", () => {

@@ -61,8 +61,8 @@ function assertKnown(name: string, kind: string, atS: number, nowS: number): voi
 
 async function jobsIn({ jobs }: ExplainDeps, { fromS, toS }: { fromS: number; toS: number }) {
   const begun = await jobs.found.begun(fromS * 1000, toS * 1000);
-  return begun.map(({ api_name, job_id, workers, start_time, end_time }) => ({
-    ...{ apiName: api_name, jobId: job_id, workers },
+  return begun.map(({ api_name, job_id, workers, round, start_time, end_time }) => ({
+    ...{ apiName: api_name, jobId: job_id, workers, round },
     startedS: Date.parse(start_time) / 1000,
     endedS: end_time === null ? null : Date.parse(end_time) / 1000,
   }));

@@ -79,7 +79,7 @@ function newVersion(name: string, { atS, kind, detail, former, by }: PastChange,
       by === null ? undefined : `by ${short(by)}`,
       "new replicas also load their model, and serve their first requests more slowly",
     ],
-    cure: "compare the two versions on the API's page (`quern ui`); go back to the one before if it did not have this problem",
+    cure: "see what changed between the two versions; go back to the one before if it did not have this problem",
     command: `quern rollback ${name} ${former}`,
   });
 }
@@ -155,19 +155,18 @@ function moreRequests({ base, all }: Around, stepS: number): Finding[] {
 
 function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[] {
   if (jobs.length === 0) return [];
-  const shown = jobs.slice(0, JOBS_SHOWN).map(({ apiName, jobId, workers, startedS, endedS }) => {
-    const until = endedS === null ? "and still runs" : `and ended at ${minute(endedS)}`;
-    return `${apiName} ${jobId} with ${count(workers, "worker")} began at ${minute(startedS)} ${until}`;
-  });
   const [was, is] = [
     medianOf(base.slice(-30).map(({ cpus }) => cpus)),
     medianOf(first.map(({ cpus }) => cpus)),
   ];
+  // Then they took nothing from the replicas.
+  if (was !== null && is !== null && is.toFixed(1) === was.toFixed(1)) return [];
   const { apiName, jobId } = jobs[0]!;
+  const number = new Set(jobs.map((job) => job.jobId)).size;
   return [
-    found("jobs_began", "warning", `${count(jobs.length, "job")} began just before`, {
+    found("jobs_began", "warning", `${count(number, "job")} began just before`, {
       evidence: [
-        ...shown,
+        ...jobs.slice(0, JOBS_SHOWN).map(jobSpan),
         jobs.length > JOBS_SHOWN ? `${jobs.length - JOBS_SHOWN} more` : undefined,
         was === null || is === null
           ? undefined
@@ -177,4 +176,10 @@ function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[]
       command: `quern explain ${apiName} ${jobId}`,
     }),
   ];
+}
+
+function jobSpan({ apiName, jobId, workers, round, startedS, endedS }: PastJob): string {
+  const until = endedS === null ? "and still runs" : `and ended at ${minute(endedS)}`;
+  const which = round === 1 ? "" : `round ${round} of `;
+  return `${which}${apiName} ${jobId} with ${count(workers, "worker")} began at ${minute(startedS)} ${until}`;
 }

@@ -31,10 +31,12 @@ export interface PastChange {
   by: string | null;
 }
 
+/** A round of a job. */
 export interface PastJob {
   apiName: string;
   jobId: string;
   workers: number;
+  round: number;
   startedS: number;
   endedS: number | null;
 }
@@ -49,7 +51,7 @@ export interface PastFacts {
   /** In order and without gaps: hours before `atS`, and a while after it. */
   steps: readonly PastStepFacts[];
   changes: readonly PastChange[];
-  /** Jobs of all APIs that started in the time of the steps. */
+  /** Rounds of jobs of all APIs that started in the time of the steps. */
   jobs: readonly PastJob[];
   /** The exceptions that the API's log has of that time, the most frequent first. */
   exceptions: readonly { text: string; count: number }[];
