@@ -187,6 +187,20 @@ describe("explainJob", () => {
     expect(finding!.command).toBe("quern job redrive x j --like 3");
   });
 
+  it.each([
+    [3, 0, "round 2 ran these 3 batches again; all failed again", /^quern job failures x j --by-error$/],
+    [4, 0, "round 2 ran 4 failed batches again; all failed again", /^quern job failures/],
+    [5, 2, "round 2 ran 5 failed batches again; 2 succeeded, 3 failed again", /^quern job redrive/],
+  ])("says what a redrive of %i batches of which %i succeeded did", (batches, succeeded, says, command) => {
+    const failures = [failure(3, "OSError"), failure(1, "KeyError")];
+    const end = ended("status_completed_with_failures", "batches_failed");
+    const redriven = { round: 2, batches, succeeded, failed: batches - succeeded };
+    const [finding] = explainJob({ ...JOB, ...end, failures, failedBatches: 4, redriven }).findings;
+    expect(finding!.evidence[0]).toBe(says);
+    expect(finding!.command).toMatch(command);
+    expect(/a redrive runs only/.test(finding!.cure)).toBe(succeeded > 0);
+  });
+
   it("names no holder if the caller may not know them", () => {
     const compute = { ...JOB.compute, holders: undefined };
     const { findings } = explainJob({ ...JOB, compute, counts: counts({ pending: 1 }), need: cpus(2) });

@@ -74,4 +74,5 @@ export const JOB: JobFacts = {
   workers: [JOB_WORKER],
   ...{ input: undefined, installingS: undefined, startupTimeoutS: 600, timeout: undefined },
   ...{ failures: [], letters: undefined, reason: undefined, ended: undefined },
+  redriven: undefined,
 };

@@ -5,6 +5,7 @@ import type { JobLook, WorkerLook } from "../../batch/look-at-job.ts";
 import { type JobRow, reasonOf } from "../../batch/records/job-rows.ts";
 import type { MemoryFacts } from "../../explain/facts.ts";
 import type { FailureFacts, JobFacts, JobWorkerFacts } from "../../explain/job/job-facts.ts";
+import { shownRounds } from "../jobs/job-round-list.ts";
 import { amountOf, serverFacts } from "./api-facts.ts";
 import type { ExplainDeps } from "./explain-deps.ts";
 
@@ -38,6 +39,7 @@ export async function jobFacts(
     timeout: timeoutOf(row, look),
     installingS: await installingS(deps, row, look),
     failures: countsFailures && row.failed_batches > 0 ? await failuresOf(deps, row) : [],
+    redriven: isOver && row.round > 1 ? await lastRedrive(deps, row) : undefined,
     letters: await lettersOf(deps, row),
   };
 }
@@ -113,6 +115,13 @@ async function failuresOf({ jobs }: ExplainDeps, row: JobRow): Promise<FailureFa
     if (groups.length === FAILURE_GROUPS) break;
   }
   return groups;
+}
+
+async function lastRedrive({ jobs }: ExplainDeps, row: JobRow): Promise<JobFacts["redriven"]> {
+  const rounds = [...shownRounds(row, await jobs.records.rounds(row.job_id))];
+  const { round, how, batches, succeeded, failed } = rounds.at(-1)!;
+  if (how !== "redriven" || batches === null || succeeded === null || failed === null) return undefined;
+  return { round, batches, succeeded, failed };
 }
 
 async function lettersOf({ jobs }: ExplainDeps, row: JobRow): Promise<JobFacts["letters"]> {

@@ -52,26 +52,42 @@ function dominating(facts: JobFacts, first: FailureFacts): Finding {
   const place = placeOf(first.traceback);
   return found(own?.cause ?? "batches_fail", all >= succeeded ? "error" : "warning", title, {
     evidence: [
+      redriven(facts, first),
       ...failures
         .slice(0, GROUPS_SHOWN)
         .map((group) => `${count(group.batches, "batch")} with ${short(commonOf(group))}${exampleOf(group)}`),
       failures.length > GROUPS_SHOWN ? `${failures.length - GROUPS_SHOWN} other errors` : undefined,
       place,
     ],
-    cure: `${own?.cure ?? "correct what the traceback shows"}; ${repair(ended !== undefined)}`,
+    cure: `${own?.cure ?? "correct what the traceback shows"}; ${repair(facts)}`,
     command:
-      ended === undefined || own !== undefined
+      ended === undefined || own !== undefined || allFailedAgain(facts)
         ? `quern job failures ${names} --by-error`
         : `quern job redrive ${names} --like ${first.firstBatch}`,
   });
 }
 
-function repair(isEnded: boolean): string {
+/** What somebody has tried already. */
+function redriven({ redriven: last }: JobFacts, { batches: dominating }: FailureFacts): string | undefined {
+  if (last === undefined) return undefined;
+  const { round, batches, succeeded, failed } = last;
+  const which =
+    batches === dominating ? `these ${count(batches, "batch")}` : `${count(batches, "failed batch")}`;
+  const outcome = succeeded === 0 ? "all failed again" : `${succeeded} succeeded, ${failed} failed again`;
+  return `round ${round} ran ${which} again; ${outcome}`;
+}
+
+function allFailedAgain({ redriven: last }: JobFacts): boolean {
+  return last !== undefined && last.failed > 0 && last.succeeded === 0;
+}
+
+function repair(facts: JobFacts): string {
   const redrive =
     "a redrive runs only the failed batches again, with the version that the job was submitted to";
-  return isEnded
-    ? `${redrive}, so it repairs causes outside the project; if the project was at fault, deploy it and submit again`
-    : `once the job has ended, ${redrive}`;
+  if (facts.ended === undefined) return `once the job has ended, ${redrive}`;
+  return allFailedAgain(facts)
+    ? "another redrive fails in the same way until the cause is corrected; if the project was at fault, deploy it and submit again"
+    : `${redrive}, so it repairs causes outside the project; if the project was at fault, deploy it and submit again`;
 }
 
 function attemptsFail({ apiName, jobId, failedAttempts, succeeded }: JobFacts): Finding {

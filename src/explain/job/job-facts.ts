@@ -70,6 +70,8 @@ export interface JobFacts {
   letters: { queue: string; messages: number; oldestS: number } | undefined;
   /** Why it ended, if it did not succeed. */
   reason: JobReason | undefined;
+  /** What the last redrive of an ended job did; undefined if nobody redrove it, or its counts are not known. */
+  redriven: { round: number; batches: number; succeeded: number; failed: number } | undefined;
   /** It has ended, and how long it took. */
   ended: { tookS: number } | undefined;
 }

@@ -61,6 +61,17 @@ describe("the explanation of a job that has ended", () => {
     expect(inApi).toMatchObject({ command: `quern explain jobs ${job}` });
   });
 
+  it("says that a redrive has changed nothing, and does not advise the same again", async () => {
+    const job = await submit("jobs", [1, "bad", "bad", "worse"]);
+    await server.ended("jobs", job);
+    expect(server.cli(["job", "redrive", "jobs", job, "--like", "1"]).code).toBe(0);
+    const isAgain = ({ evidence }: { evidence: readonly string[] }) => /^round 2 ran/.test(evidence[0]!);
+    const finding = await findingOf(server, "batches_fail", "jobs", job, isAgain);
+    expect(finding.evidence[0]).toBe("round 2 ran these 2 batches again; all failed again");
+    expect(finding.command).toBe(`quern job failures jobs ${job} --by-error`);
+    expect(finding.cure).toMatch(/another redrive fails in the same way until the cause is corrected/);
+  });
+
   it("hides the secrets in an error", async () => {
     const job = await submit("jobs", ["secret"]);
     await server.ended("jobs", job);
