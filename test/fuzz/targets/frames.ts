@@ -7,6 +7,7 @@ import { LongBodyReceiver } from "../../../src/protocol/long-bodies.ts";
 import { decodeRelease, MESSAGE } from "../../../src/protocol/messages.ts";
 import { readFault } from "../../../src/protocol/read-fault.ts";
 import { readResult, readStreamHead } from "../../../src/protocol/read-heads.ts";
+import { readReady } from "../../../src/protocol/set-up-report.ts";
 import { mustEqual, mustHold, type Target } from "../target.ts";
 import { FRAME_WORDS, fixtureFrames } from "../wire.ts";
 
@@ -52,10 +53,14 @@ function decodeAll(frames: readonly Frame[]): void {
   }
 }
 
+/** What is believed is written again: into routes, responses and the database. */
+const write = (believed: unknown) => JSON.stringify(believed);
+
 function decode(type: number, id: number, body: Buffer): void {
-  if (type === MESSAGE.RESULT) readResult(body);
-  else if (type === MESSAGE.STREAM) readStreamHead(body);
-  else if (type === MESSAGE.ERROR || type === MESSAGE.INIT_FAILED) readFault(body);
+  if (type === MESSAGE.RESULT) write({ ...readResult(body), body: undefined });
+  else if (type === MESSAGE.STREAM) write(readStreamHead(body));
+  else if (type === MESSAGE.READY) write(readReady(body));
+  else if (type === MESSAGE.ERROR || type === MESSAGE.INIT_FAILED) write(readFault(body));
   else if (type === MESSAGE.RELEASE) decodeRelease(id, body);
   else if (type === MESSAGE.ACK) {
     try {
