@@ -15,6 +15,7 @@ import { contain } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import { FORWARDED_WAITING_BODY_BYTES } from "../contracts/limits/requests.ts";
+import { NOT_EMBEDDED } from "./answers/answer-headers.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { unreadAnswers } from "./answers/unread-answers.ts";
@@ -79,7 +80,8 @@ export async function forward(
       Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
     );
     closeEarly();
-    response.writeHead(answer.statusCode ?? 502, { ...answerHeaders, "x-request-id": requestId });
+    const shown = { ...NOT_EMBEDDED, ...answerHeaders, "x-request-id": requestId };
+    response.writeHead(answer.statusCode ?? 502, shown);
     response.flushHeaders();
     if (!request.complete) {
       request.unpipe(upstream);

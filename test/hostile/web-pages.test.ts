@@ -99,6 +99,15 @@ describe("a page of another origin", () => {
     }
   });
 
+  it.each(["/jobs", "/plain", "/jobs/none", "/-/openapi.json"])(
+    "cannot embed %s, as a script or a style sheet",
+    async (path) => {
+      const { headers } = await ask(path, { origin: EVIL }, "GET");
+      expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+    },
+  );
+
   it("cannot change or read jobs", async () => {
     const job = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     expect((await ask(`/jobs/${job}`, { origin: EVIL }, "DELETE")).status).toBe(403);

@@ -115,7 +115,9 @@ export async function redriveMessages(
   const missing = new Set(ids);
   for (const head of await queues.heads(queue, ids)) {
     missing.delete(head.message_id);
-    byJob.set(head.job_id, [...(byJob.get(head.job_id) ?? []), head]);
+    const ofJob = byJob.get(head.job_id);
+    if (ofJob === undefined) byJob.set(head.job_id, [head]);
+    else ofJob.push(head);
   }
   for (const id of missing) outcome.leave(id, GONE);
   for (const [jobId, letters] of byJob) {

@@ -19,6 +19,15 @@ const NOT_THE_PREDICTORS = new Set([
 export const WITHOUT_BODY = new Set([204, 304]);
 
 /**
+ * A server without a key answers GET to any page. So no page of another origin may embed an answer, as a script or a
+ * style sheet, nor learn from that whether there is one. Pages that CORS allows may still read it.
+ */
+export const NOT_EMBEDDED = {
+  "x-content-type-options": "nosniff",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+/**
  * Types that no browser shows as a page, whose scripts would run as the server's own. Everything else counts as one:
  * browsers know more types of pages than servers do, and read a list of types, or one with odd characters behind it, in
  * ways of their own (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type).
