@@ -128,10 +128,7 @@ describe("on one machine and in pods", () => {
     expect(await says(engine.server, "describe", "iris")).toContain(pods[0]);
   });
 
-  it("a job over S3 has the same output, failures and dead letters", {
-    repeats: 2,
-    timeout: 600_000,
-  }, async () => {
+  it("a job over S3 has the same output, failures and dead letters", async () => {
     const [inPods, here] = [await priced(engine.server, "pods"), await priced(machine, "here")];
     expect(inPods).toEqual(here);
     expect(inPods).toMatchObject({ status: "status_completed_with_failures", total_batch_count: ORDERS / 8 });
