@@ -22,7 +22,15 @@ async function begin(code: string | undefined): Promise<void> {
   }
 }
 
-const code = takeCode();
+/** Again for a code that is pasted into the address of this tab: then only what is after `#` changes, and nothing loads. */
+function signInWith(code: string | undefined): void {
+  draw(code !== undefined);
+  begin(code).catch(reportError);
+}
+
 followLinks();
-draw(code !== undefined);
-begin(code).catch(reportError);
+addEventListener("hashchange", () => {
+  const code = takeCode();
+  if (code !== undefined) signInWith(code);
+});
+signInWith(takeCode());

@@ -60,3 +60,11 @@ export function short(text: string, most = 200): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`;
 }
+
+/** Digits of a version's id. */
+const ID_SHOWN = 13;
+
+/** Which version took the place of which: the pages read it to show these two (dashboard/parts/place-of.ts). */
+export function replaced(version: string, former: string): string {
+  return `version ${short(version, ID_SHOWN)} replaced ${short(former, ID_SHOWN)}`;
+}

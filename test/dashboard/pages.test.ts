@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { addressOf } from "../../src/dashboard/address/read-address.ts";
+import { apiStatus } from "../../src/dashboard/format/api-status.ts";
+import { inTheirPlaces } from "../../src/dashboard/format/in-their-places.ts";
 import { changesOf } from "../../src/dashboard/pages/api/version-changes.ts";
-import { historyOf } from "../../src/dashboard/pages/api/version-history.ts";
+import { entryOfPair, historyOf } from "../../src/dashboard/pages/api/version-history.ts";
 import { layOut, NODE } from "../../src/dashboard/pages/applications/resource-graph.ts";
 import { countsOf } from "../../src/dashboard/pages/jobs/job-counts.ts";
 import { letterError } from "../../src/dashboard/pages/queues/letter-error.ts";
@@ -28,6 +30,37 @@ describe("the pages of the dashboard", () => {
     ["http://h/-/ui/dashboard-1.js", ""],
     ["https://h:1/models/prod/-/ui/dashboard-1.js", "/models/prod"],
   ])("find the server by their script %s", (url, root) => expect(rootOf(url)).toBe(root));
+
+  it("keep the rows under the mouse in their places", () => {
+    const row = (name: string, rate: number) => ({ name, rate });
+    const before = [row("a", 1), row("b", 1), row("c", 1)];
+    const now = [row("b", 9), row("d", 5), row("a", 2)];
+    expect(inTheirPlaces(before, now, ({ name }) => name)).toEqual([
+      ...[row("a", 2), row("b", 9), row("c", 1), row("d", 5)],
+    ]);
+  });
+
+  it.each([
+    ["live", null, null, "live"],
+    ["live", null, "failing", "failing"],
+    ["live", null, "slow", "slow"],
+    ["updating", null, "failing", "updating"],
+    ["live", "2026-11-28T12:00:00Z", "failing", "paused"],
+  ] as const)("say of an API that is %s, paused %s and %s: %s", (status, paused_time, trouble, word) =>
+    expect(apiStatus({ status, paused_time, trouble })).toBe(word),
+  );
+
+  it("find the newest entry of the versions that were compared", () => {
+    const entry = (apiId: string, formerId: string | undefined, time: string) => ({
+      ...{ kind: "deployed" as const, apiId, formerId, time, isNewest: true },
+      ...{ by: undefined, version: undefined, former: undefined },
+    });
+    const history = [entry("bb1", "aa1", "3"), entry("aa1", "bb1", "2"), entry("bb1", "aa1", "1")];
+    expect(entryOfPair(history, "aa", "bb")).toBe(history[0]);
+    expect(entryOfPair(history, "bb", "aa")).toBe(history[1]);
+    expect(entryOfPair(history, "cc", "aa")).toBeUndefined();
+    expect(entryOfPair(history, null, null)).toBeUndefined();
+  });
 
   it("say which settings and files changed between two versions", () => {
     const before = version({ a: { b: 1, c: [1] }, d: "x" }, [

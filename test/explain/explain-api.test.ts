@@ -186,7 +186,8 @@ describe("explainApi", () => {
     const troubles = [{ kind: "failing" as const, isOpen: true, finding, over }];
     const explained = (more: Partial<TrafficFacts>, facts: Partial<ApiFacts> = {}) =>
       explainApi({ ...API, troubles, ...traffic({ tally, ...more }), ...facts });
-    const switched = { how: "rolled_back" as const, atS, requests: 203, failed: 0 };
+    const ids = { version: "b".repeat(24), former: "a".repeat(24) };
+    const switched = { how: "rolled_back" as const, ids, atS, requests: 203, failed: 0 };
 
     it("judges failures from that moment, and nothing contradicts it", () => {
       const { summary, findings } = explained({ switched });
@@ -211,7 +212,8 @@ describe("explainApi", () => {
       expect(findings[0]).toMatchObject({
         severity: "warning",
         title: "Rolled back at 2026-11-29T21:04:27Z; 30 % of requests since then fail in predict()",
-        evidence: ["30 requests of 100 failed since then"],
+        evidence: ["30 requests of 100 failed since then", "version bbbbbbbbbbbb… replaced aaaaaaaaaaaa…"],
+        command: `quern rollback x ${ids.former}`,
         cure: expect.stringContaining("earlier version"),
       });
       expect(findings[1]!.title).toBe("Requests have been failing since 20:58");

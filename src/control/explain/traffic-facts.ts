@@ -12,7 +12,7 @@ import { loggedExceptions } from "./logged-exceptions.ts";
 export async function withExceptions(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
   const facts = trafficFacts(deps, version.name, version);
   if ((facts.tally.answers["5xx"] ?? 0) === 0) return facts;
-  const switched = facts.switched && { ...facts.switched, how: await howSwitched(deps, version) };
+  const switched = facts.switched && { ...facts.switched, ...(await howSwitched(deps, version)) };
   // The log also has the exceptions of the version before.
   const time =
     switched === undefined || switched.failed === 0
@@ -25,11 +25,15 @@ export async function withExceptions(deps: ExplainDeps, version: ApiVersion): Pr
 async function howSwitched(
   { series }: ExplainDeps,
   { name, api_id, deployed_time }: ApiVersion,
-): Promise<Switched["how"]> {
+): Promise<Pick<Switched, "how" | "ids">> {
   const atS = Date.parse(deployed_time) / 1000;
   const changes = await changesIn(series.db, name, { fromS: atS - 2, toS: atS + 2 });
   const change = changes.findLast(({ kind, detail }) => kind !== "replica_ended" && detail === api_id);
-  return change?.kind === "rolled_back" ? "rolled_back" : "deployed";
+  const former = change?.former ?? undefined;
+  return {
+    how: change?.kind === "rolled_back" ? "rolled_back" : "deployed",
+    ids: former === undefined ? undefined : { version: api_id, former },
+  };
 }
 
 /** What is in memory: without the exceptions in the log. `version`: undefined of an API without replicas. */
@@ -63,7 +67,7 @@ function switchedOf(
   const isOfFormer = wallMs() - agoMs < deployedMs;
   if (isOfFormer || agoMs > seconds * 1000) return undefined;
   const { requests, failed } = since;
-  return { how: "deployed", atS: deployedMs / 1000, requests, failed };
+  return { how: "deployed", ids: undefined, atS: deployedMs / 1000, requests, failed };
 }
 
 function lastFailuresOf({ reports }: ExplainDeps, name: string): TrafficFacts["lastFailures"] {

@@ -54,9 +54,14 @@ function isHere({ segments, query }: Place): boolean {
   return query === undefined && address.value.segments.join("/") === segments.join("/");
 }
 
+/** The page of two versions leads back to the time that they explain. */
+function comingFrom({ query }: Place): Record<string, string | undefined> {
+  return query?.from === undefined ? {} : { at: address.value.query.get("at") ?? undefined };
+}
+
 function OneFinding({ finding }: { finding: Explanation["findings"][number] }) {
   const { cause, severity, title, evidence, cure, command } = finding;
-  const place = placeOf(command);
+  const place = placeOf(command, evidence);
   return (
     <article class={`finding ${severity}`}>
       <h2>
@@ -80,7 +85,7 @@ function OneFinding({ finding }: { finding: Explanation["findings"][number] }) {
         </p>
       )}
       {place !== undefined && !isHere(place) && (
-        <a href={pageUrl(place.segments, place.query)}>{place.text}</a>
+        <a href={pageUrl(place.segments, { ...comingFrom(place), ...place.query })}>{place.text}</a>
       )}
       {command && <Command text={command} />}
     </article>

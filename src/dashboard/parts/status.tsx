@@ -5,6 +5,8 @@ export type Tone = "good" | "busy" | "warn" | "bad" | "idle";
 
 const TONES: Record<string, Tone> = {
   live: "good",
+  failing: "bad",
+  slow: "warn",
   updating: "busy",
   error: "bad",
   "error (out of memory)": "bad",

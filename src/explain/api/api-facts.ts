@@ -60,6 +60,8 @@ export interface TrafficFacts {
 
 export interface Switched {
   how: "deployed" | "rolled_back";
+  /** Its id, and that of the version before; undefined if it is not known. */
+  ids: { version: string; former: string } | undefined;
   /** When somebody asked for it (Unix seconds). */
   atS: number;
   /** Since that version alone serves. */

@@ -1,7 +1,7 @@
 /** Requests that fail in predict(): how many, with which exceptions, and since or until when. Pure. */
 import { type Finding, found } from "../finding.ts";
 import { minute, second } from "../past-times.ts";
-import { count, duration, percent, short } from "../words.ts";
+import { count, duration, percent, replaced, short } from "../words.ts";
 import type { ApiFacts, Switched, TrafficFacts } from "./api-facts.ts";
 import { areMost, type Failures, judgeFailures } from "./judge-failures.ts";
 
@@ -23,17 +23,23 @@ function failing({ name, rollout, traffic }: Facts, { failed, all, since }: Fail
   const [first] = exceptions;
   const most = first === undefined ? "" : `: ${short(first.text, 120)}`;
   const share = percent(failed, all);
+  const isRolling = isRollingOut(rollout);
+  const ids = isRolling ? undefined : since?.ids;
   const title =
     since === undefined
       ? `${share} of requests fail in predict()${most}`
       : `${switchedAt(since)}; ${share} of requests since then fail in predict()${most}`;
   const when = since === undefined ? `in the last ${duration(seconds)}` : "since then";
   return found("predict_errors", areMost(failed, all, wereMost) ? "error" : "warning", title, {
-    evidence: [`${count(failed, "request")} of ${all} failed ${when}`, ...logged(exceptions)],
-    cure: isRollingOut(rollout)
+    evidence: [
+      `${count(failed, "request")} of ${all} failed ${when}`,
+      ...logged(exceptions),
+      ids && replaced(ids.version, ids.former),
+    ],
+    cure: isRolling
       ? "another version is starting; these requests are those of the version before, so wait until it serves alone"
       : "correct what the traceback in the log shows and deploy again, or go back to an earlier version",
-    command: `quern logs ${name}`,
+    command: ids === undefined ? `quern logs ${name}` : `quern rollback ${name} ${ids.former}`,
   });
 }
 

@@ -1,7 +1,7 @@
 /** What changed just before something differed: versions, replicas, jobs, the number of requests. Pure. */
 import { type Finding, found } from "../finding.ts";
 import { minute } from "../past-times.ts";
-import { count, short } from "../words.ts";
+import { count, replaced, short } from "../words.ts";
 import type { Run } from "./episodes.ts";
 import { medianOf } from "./measures.ts";
 import type { PastChange, PastFacts, PastJob, PastStepFacts } from "./past-facts.ts";
@@ -13,8 +13,6 @@ const RECENT_S = 5 * 60;
 /** So many times the usual requests are more, if they are so many more. */
 const MORE = 1.5;
 const MORE_LEAST = 10;
-/** Digits of a version's id. */
-const ID_SHOWN = 13;
 const JOBS_SHOWN = 5;
 /** The first steps of what differed show which levels it began with. */
 const FIRST_STEPS = 3;
@@ -75,7 +73,7 @@ function newVersion(name: string, { atS, kind, detail, former, by }: PastChange,
   const when = minutes > 0 ? `${count(minutes, "minute")} before` : "just before";
   return found("version_changed", "warning", `${what} at ${minute(atS)}, ${when}`, {
     evidence: [
-      `version ${short(detail, ID_SHOWN)} replaced ${short(former ?? "", ID_SHOWN)}`,
+      replaced(detail, former ?? ""),
       by === null ? undefined : `by ${short(by)}`,
       "new replicas also load their model, and serve their first requests more slowly",
     ],

@@ -95,6 +95,29 @@ describe.skipIf(!hasChromium)("the page of an API that was slow", () => {
     await context.close();
   });
 
+  it("leads to the two versions that it compares, with their lines, and back", async () => {
+    const context = await newContext(browser);
+    const { page, faults } = await signedIn(context, server);
+    await page.goto(`${server.baseUrl}/-/ui/apis/flowers`);
+    await page.getByRole("link", { name: "Look at that time" }).click();
+    const card = page.locator(".finding").filter({ hasText: "A new version was deployed at" }).last();
+    await card.getByRole("link", { name: "Compare the versions" }).click();
+    const pair = page.locator(".versions > li.asked");
+    await pair.getByText("time.sleep(1.2)").waitFor();
+    await pair.getByText("time.sleep(0.02)").waitFor();
+    expect(await page.locator(".versions > li").count()).toBe(3);
+    expect(await pair.count()).toBe(1);
+    const { y: top } = (await pair.boundingBox())!;
+    expect(top).toBeGreaterThanOrEqual(0);
+    expect(top).toBeLessThan(900);
+    expect(await barriers(page)).toEqual([]);
+    await takePicture(page, "versions-compared-light-1280");
+    await page.getByRole("link", { name: /^Back to what was at/ }).click();
+    await page.getByRole("heading", { name: /^What was at/ }).waitFor();
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
   it("explains the minute of a click on a plot, and the one that is typed", async () => {
     const context = await newContext(browser);
     const { page } = await signedIn(context, server);

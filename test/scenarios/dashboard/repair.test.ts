@@ -1,7 +1,7 @@
 /** Somebody repairs things in the dashboard, by clicks and by keys alone. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasChromium, newContext, openBrowser, openTab, signedIn } from "../../harness/browser.ts";
+import { hasChromium, newContext, openBrowser, openTab, signedIn, signInUrl } from "../../harness/browser.ts";
 import { deployDashboardProject, failingJob, repair } from "../../harness/dashboard-project.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -41,7 +41,7 @@ describe.skipIf(!hasChromium)("somebody at the dashboard", () => {
     const { page } = await signedIn(context, server);
     await page.getByRole("link", { name: `captions …${job.slice(-8)}` }).click();
     await page.getByText("8 of 40 batches failed").first().waitFor();
-    await page.getByRole("link", { name: "Failures" }).click();
+    await page.getByRole("link", { name: "Open the failures" }).click();
     const group = page.getByRole("listitem").filter({ hasText: "has no caption" });
     await group.getByText("4 batches").waitFor();
     await group.getByRole("heading", { name: "ValueError: item … has no caption" }).waitFor();
@@ -90,6 +90,19 @@ describe.skipIf(!hasChromium)("somebody at the dashboard", () => {
       "the API is gone",
       async () => (await server.fetch("/broken", { method: "POST" })).status === 404,
     );
+    await context.close();
+  });
+
+  it("signs in with a code that is pasted into the address of a tab that shows the sign-in page", async () => {
+    const context = await newContext(browser);
+    const { page, faults } = await openTab(context, `${server.baseUrl}/-/ui/`);
+    await page.getByRole("heading", { name: "Sign in to Quern" }).waitFor();
+    await page.evaluate("document.body.dataset.loaded = 'once'");
+    await page.goto(signInUrl(server));
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    expect(await page.evaluate("document.body.dataset.loaded")).toBe("once");
+    expect(page.url()).not.toContain("code=");
+    expect(faults).toEqual([]);
     await context.close();
   });
 

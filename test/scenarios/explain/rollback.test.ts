@@ -49,6 +49,8 @@ it("judges failures from the moment when another version serves alone", async ()
     /^A new version was deployed at 20.*Z; [45]\d % of requests since then fail in predict\(\): KeyError: 'language'/,
   );
   expect(failing.cure).toMatch(/go back to an earlier version/);
+  expect(failing.command).toMatch(/^quern rollback reviews [0-9a-f]{24}$/);
+  expect(failing.evidence.at(-1)).toMatch(/^version [0-9a-f]{12}… replaced [0-9a-f]{12}…$/);
   await eventually("the overview says it", () => row(follower.shown)?.trouble === "failing");
   expect(titles().join()).toMatch(/requests fail with a 5xx status/);
 

@@ -2,6 +2,7 @@
 
 import { Actions } from "../../actions/actions.tsx";
 import { open, pageUrl } from "../../address/address.ts";
+import { apiStatus } from "../../format/api-status.ts";
 import { overview } from "../../live/live.ts";
 import { PageHead } from "../../parts/facts.tsx";
 import { Findings } from "../../parts/findings.tsx";
@@ -60,7 +61,12 @@ export function ApiPage({ name }: { name: string }) {
       >
         {api.value && (
           <>
-            <Status of={api.value.paused_time ? "paused" : api.value.status} />
+            <Status
+              of={apiStatus({
+                ...{ status: api.value.status, paused_time: api.value.paused_time ?? null },
+                trouble: row?.trouble ?? null,
+              })}
+            />
             {api.value.message && (
               <span>
                 <Words text={api.value.message} />

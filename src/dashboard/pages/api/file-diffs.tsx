@@ -14,8 +14,8 @@ interface FileDiffsProps {
   to: string;
 }
 
-export function FileDiffs(props: FileDiffsProps) {
-  const [isOpen, setOpen] = useState(false);
+export function FileDiffs({ isOpenFirst, ...props }: FileDiffsProps & { isOpenFirst: boolean }) {
+  const [isOpen, setOpen] = useState(isOpenFirst);
   return (
     <>
       <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>

@@ -32,6 +32,16 @@ export function historyOf(versions: readonly Version[], changes: readonly ApiCha
   });
 }
 
+/** The newest entry of this pair of versions, each by the first digits of its id; undefined if none is asked for. */
+export function entryOfPair(
+  history: readonly HistoryEntry[],
+  from: string | null,
+  to: string | null,
+): HistoryEntry | undefined {
+  if (!from || !to) return undefined;
+  return history.find(({ apiId, formerId }) => apiId.startsWith(to) && formerId?.startsWith(from));
+}
+
 type Entry = Omit<HistoryEntry, "isNewest">;
 
 function entryOf(change: ApiChange, byId: ReadonlyMap<string, Version>): Entry[] {

@@ -1,5 +1,10 @@
 /** The versions of an API: when each was deployed and by whom, what changed from the one before, and the way back. */
+import { useEffect, useRef } from "preact/hooks";
 import { Actions } from "../../actions/actions.tsx";
+import { address } from "../../address/address.ts";
+import { nowMs } from "../../format/now.ts";
+import { localMinutes } from "../../format/times.ts";
+import { Link } from "../../parts/link.tsx";
 import { Loaded } from "../../parts/notes.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -8,7 +13,7 @@ import { useResource } from "../../server/use-resource.ts";
 import type { ApiChanges, DescribedApi, Version } from "../../shapes.ts";
 import { FileDiffs } from "./file-diffs.tsx";
 import { changesOf, haveOtherFiles, type VersionChange } from "./version-changes.ts";
-import { type HistoryEntry, historyOf } from "./version-history.ts";
+import { entryOfPair, type HistoryEntry, historyOf } from "./version-history.ts";
 
 /** Digits of a version's id. */
 export const ID_SHOWN = 13;
@@ -23,17 +28,7 @@ export function Versions({ api, again }: { api: DescribedApi; again: () => void 
       {({ versions }) => (
         <Loaded resource={changes} lines={4}>
           {(value) => (
-            <ol class="versions" reversed>
-              {historyOf(versions, value.changes).map((entry) => (
-                <Entry
-                  key={entry.apiId + entry.time}
-                  entry={entry}
-                  api={api.name}
-                  path={path}
-                  again={again}
-                />
-              ))}
-            </ol>
+            <History history={historyOf(versions, value.changes)} {...{ api: api.name, path, again }} />
           )}
         </Loaded>
       )}
@@ -41,20 +36,52 @@ export function Versions({ api, again }: { api: DescribedApi; again: () => void 
   );
 }
 
-interface EntryProps {
-  entry: HistoryEntry;
+interface OfApi {
   api: string;
   path: string;
   again: () => void;
 }
 
-function Entry({ entry, api, path, again }: EntryProps) {
+/** The address may ask for two versions: `from` was replaced by `to`. `at` is the time that they explain. */
+function History({ history, ...of }: OfApi & { history: readonly HistoryEntry[] }) {
+  const { query } = address.value;
+  const at = query.get("at");
+  const asked = entryOfPair(history, query.get("from"), query.get("to"));
+  return (
+    <>
+      {asked && at && (
+        <p>
+          <Link to={["apis", of.api]} query={{ at }}>
+            Back to what was at {localMinutes(at, nowMs())}
+          </Link>
+        </p>
+      )}
+      <ol class="versions" reversed>
+        {history.map((entry) => (
+          <Entry key={entry.apiId + entry.time} entry={entry} isAsked={entry === asked} {...of} />
+        ))}
+      </ol>
+    </>
+  );
+}
+
+interface EntryProps extends OfApi {
+  entry: HistoryEntry;
+  isAsked: boolean;
+}
+
+function Entry({ entry, isAsked, api, path, again }: EntryProps) {
+  const item = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isAsked) item.current?.scrollIntoView({ block: "start" });
+  }, [isAsked]);
   const { kind, apiId, time, by, version, isNewest } = entry;
   const isCurrent = isNewest && version?.is_current === true;
   const rollBack = () =>
     ask<{ message: string }>(withQuery(`${path}/rollback`, { api_id: apiId }), { method: "POST" });
   return (
-    <li>
+    <li ref={item} class={isAsked ? "asked" : undefined}>
+      {isAsked && <p class="small">The change that you came for</p>}
       <header>
         <span>
           {kind === "deployed" ? "Deployed " : "Rolled back to "}
@@ -81,12 +108,19 @@ function Entry({ entry, api, path, again }: EntryProps) {
           </span>
         )}
       </header>
-      <Difference entry={entry} path={path} />
+      <Difference entry={entry} path={path} isOpen={isAsked} />
     </li>
   );
 }
 
-function Difference({ entry: { version, former, formerId }, path }: { entry: HistoryEntry; path: string }) {
+interface DifferenceProps {
+  entry: HistoryEntry;
+  path: string;
+  /** Its lines are unfolded. */
+  isOpen: boolean;
+}
+
+function Difference({ entry: { version, former, formerId }, path, isOpen }: DifferenceProps) {
   if (formerId === undefined) return <p class="quiet">the first version that is known</p>;
   if (version === undefined || former === undefined)
     return <p class="quiet">its files, or those of the version before, are no longer kept</p>;
@@ -96,7 +130,9 @@ function Difference({ entry: { version, former, formerId }, path }: { entry: His
         compared with <code title={formerId}>{formerId.slice(0, ID_SHOWN)}</code>
       </p>
       <Changes changes={changesOf(former, version)} />
-      {haveOtherFiles(former, version) && <FileDiffs path={path} from={former.api_id} to={version.api_id} />}
+      {haveOtherFiles(former, version) && (
+        <FileDiffs path={path} from={former.api_id} to={version.api_id} isOpenFirst={isOpen} />
+      )}
     </>
   );
 }

@@ -56,7 +56,7 @@ export function ApisPage() {
       {apis.length === 0 ? (
         <Empty title="Nothing is deployed yet" command="quern deploy" />
       ) : (
-        <ApiTable apis={found.slice(0, most)} />
+        <ApiTable apis={found} most={most} view={query.toString()} />
       )}
       {found.length > most && (
         <button type="button" onClick={() => setQuery({ rows: String(most + PAGE_ROWS) })}>

@@ -103,7 +103,7 @@ function Parts({ envelope, path, row, version, again }: PartsProps) {
           <Findings
             isOver={job_status.end_time !== undefined}
             path={`${path}/explain`}
-            version={`${job_status.status} ${job_status.paused_time}`}
+            version={`${job_status.status} ${job_status.paused_time} ${job_status.round} ${job_status.end_time}`}
           />
           <JobSummary status={job_status} row={row} />
           <Workers

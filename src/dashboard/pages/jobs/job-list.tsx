@@ -158,6 +158,7 @@ function Row({ job, isOfOne }: { job: JobStatusRecord; isOfOne: boolean }) {
       </td>
       <td class="number">
         <Elapsed from={job.round_time ?? job.created_time} to={job.end_time} />
+        {job.round !== undefined && <div class="small quiet">round {job.round}</div>}
       </td>
     </tr>
   );

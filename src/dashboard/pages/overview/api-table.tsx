@@ -4,12 +4,14 @@
  */
 
 import { Spark } from "../../charts/spark.tsx";
+import { apiStatus } from "../../format/api-status.ts";
 import { rate } from "../../format/numbers.ts";
 import { duration } from "../../format/times.ts";
 import { ApiLink } from "../../parts/link.tsx";
 import { Empty } from "../../parts/notes.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Status, toneOf } from "../../parts/status.tsx";
+import { useHold, useSteady } from "../../parts/steady.ts";
 import type { OverviewApi } from "../../shapes.ts";
 
 const KINDS = { RealtimeAPI: "real-time", BatchAPI: "batch", TrafficSplitter: "splitter" } as const;
@@ -18,26 +20,29 @@ const URGENCY = { bad: 0, warn: 1, busy: 2, good: 3, idle: 3 } as const;
 /** Pure: the order of the table. */
 export function byUrgency(one: OverviewApi, other: OverviewApi): number {
   return (
-    URGENCY[toneOf(one.status)] - URGENCY[toneOf(other.status)] ||
+    URGENCY[toneOf(apiStatus(one))] - URGENCY[toneOf(apiStatus(other))] ||
     other.requests_per_s - one.requests_per_s ||
     (other.running_jobs ?? 0) - (one.running_jobs ?? 0) ||
     (one.name < other.name ? -1 : 1)
   );
 }
 
-/** `most`: the table ends after so many. */
-export function ApiTable({
-  apis,
-  most = Number.POSITIVE_INFINITY,
-}: {
+interface ApiTableProps {
+  /** In the order of the rows, which keep their places while the mouse is over the table. */
   apis: readonly OverviewApi[];
-  most?: number;
-}) {
+  /** The table ends after so many. */
+  most: number;
+  /** The filters and the order that were asked for. */
+  view?: string;
+}
+
+export function ApiTable({ apis, most, view }: ApiTableProps) {
+  const { isHeld, handlers } = useHold();
+  const rows = useSteady(apis.slice(0, most), ({ name }) => name, isHeld, `${view} ${most}`);
   if (apis.length === 0) return <Empty title="No API matches" />;
-  const rows = most === Number.POSITIVE_INFINITY ? apis : [...apis].sort(byUrgency).slice(0, most);
   return (
     <Scroll label="APIs">
-      <table class="wide">
+      <table class="wide" {...handlers}>
         <thead>
           <tr>
             <th>API</th>
@@ -62,17 +67,16 @@ export function ApiTable({
 
 function Row({ api }: { api: OverviewApi }) {
   const isRealtime = api.kind === "RealtimeAPI";
-  const isPaused = api.paused_time !== null;
   return (
     <tr>
       <td>
         <ApiLink name={api.name} /> <span class="quiet small">{KINDS[api.kind]}</span>
       </td>
       <td>
-        <Status of={isPaused ? "paused" : api.status} />
+        <Status of={apiStatus(api)} />
         {api.message && <p class="small quiet clip">{api.message}</p>}
       </td>
-      <td class={`number ${api.errors_per_s > 0 ? "is-bad" : ""}`}>
+      <td class={`number ${api.trouble === "failing" ? "is-bad" : ""}`}>
         {api.kind === "BatchAPI" ? "" : rate(api.errors_per_s)}
       </td>
       <td class="number">{api.latency_p99_s === null ? "" : duration(api.latency_p99_s)}</td>

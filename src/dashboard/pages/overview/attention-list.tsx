@@ -3,6 +3,7 @@
 import { Section } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
 import { Status } from "../../parts/status.tsx";
+import { useSteady } from "../../parts/steady.ts";
 import { Time } from "../../parts/time.tsx";
 import { Said } from "../../parts/words.tsx";
 import type { Attention } from "../../shapes.ts";
@@ -10,23 +11,26 @@ import type { Attention } from "../../shapes.ts";
 export function AttentionList({
   attention,
   reasons,
+  isHeld,
 }: {
   attention: readonly Attention[];
   reasons: readonly string[];
+  /** The lines stay where they are. */
+  isHeld: boolean;
 }) {
-  const rows = needing(attention, reasons);
+  const rows = useSteady(needing(attention, reasons), keyOf, isHeld);
   if (rows.length === 0) return <p class="note good">Nothing needs attention.</p>;
   return (
     <Section title="Needs attention">
       <ul class="attention">
         {rows.map((row) => (
-          <li key={`${row.kind}${row.name}${row.job_id}${row.title}`}>
+          <li key={keyOf(row)}>
             <Status of={row.severity}>
               <span class="hidden">{row.severity}: </span>
               <Target of={row} />
             </Status>
             <span class="what">
-              <Said text={row.title} />
+              <Said text={row.title.replace(EXPLAINED_BY, "")} />
             </span>
             {row.time && <Time at={row.time} isAgo />}
           </li>
@@ -34,6 +38,15 @@ export function AttentionList({
       </ul>
     </Section>
   );
+}
+
+/** The page of an API says why: a person at the pages needs no command for it. */
+const EXPLAINED_BY = /; `quern explain \S+` says why$/;
+
+/** Of the requests of an API there is one line that they fail, and one that they are slow. */
+function keyOf({ kind, name, job_id, title }: Attention): string {
+  const about = kind === "api" ? (/ fail(ing)? /.test(title) ? "failing" : title) : "";
+  return `${kind} ${name} ${job_id} ${about}`;
 }
 
 /** The errors first. What an API's own row says is not said of the server again. */

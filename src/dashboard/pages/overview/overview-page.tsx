@@ -7,8 +7,9 @@ import { PageHead, Section } from "../../parts/facts.tsx";
 import { Link } from "../../parts/link.tsx";
 import { Empty, Loading } from "../../parts/notes.tsx";
 import { Status } from "../../parts/status.tsx";
+import { useHold } from "../../parts/steady.ts";
 import type { ComputePart, Overview } from "../../shapes.ts";
-import { ApiTable } from "./api-table.tsx";
+import { ApiTable, byUrgency } from "./api-table.tsx";
 import { AttentionList, needing } from "./attention-list.tsx";
 import { RunningJobs } from "./running-jobs.tsx";
 
@@ -32,13 +33,21 @@ function HowItIs({ now: { server, attention } }: { now: Overview }) {
 
 function Known({ now }: { now: Overview }) {
   if (now.apis.length === 0 && now.jobs.length === 0) return <FirstSteps />;
+  return <Lists now={now} />;
+}
+
+/** While the mouse is over a list, no line above it goes: the line below would move under the mouse. */
+function Lists({ now }: { now: Overview }) {
+  const { isHeld, handlers } = useHold();
   return (
     <>
-      <AttentionList attention={now.attention} reasons={now.server.reasons} />
-      <Compute compute={now.compute} />
-      <Section title="APIs" actions={<Link to={["apis"]}>all {now.apis.length}</Link>}>
-        <ApiTable apis={now.apis} most={SHOWN_APIS} />
-      </Section>
+      <div class="lists" {...handlers}>
+        <AttentionList attention={now.attention} reasons={now.server.reasons} isHeld={isHeld} />
+        <Compute compute={now.compute} />
+        <Section title="APIs" actions={<Link to={["apis"]}>all {now.apis.length}</Link>}>
+          <ApiTable apis={[...now.apis].sort(byUrgency)} most={SHOWN_APIS} />
+        </Section>
+      </div>
       <Section title="Running jobs" actions={<Link to={["jobs"]}>all jobs</Link>}>
         <RunningJobs jobs={now.jobs} />
       </Section>
