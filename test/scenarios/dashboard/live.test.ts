@@ -61,10 +61,35 @@ describe.skipIf(!hasChromium)("the dashboard's stream", () => {
     await context.close();
   });
 
+  it("moves no row under the mouse, and says at once that requests of an API fail", async () => {
+    const context = await newContext(browser);
+    const { page } = await signedIn(context, server);
+    const table = page.getByRole("region", { name: "APIs" });
+    const rows = table.locator("tbody > tr");
+    const names = async () =>
+      (await rows.allTextContents()).map((text) => /^(broken|captions|flowers)/.exec(text)?.[0]);
+    await eventually("all are there", async () => (await names()).join() === "broken,captions,flowers");
+    await rows.nth(1).hover();
+    for (let at = 0; at < 10; at++) await server.post("/flowers", { fail: true });
+    await rows.nth(2).getByText("failing").waitFor();
+    expect(await names()).toEqual(["broken", "captions", "flowers"]);
+    await page.getByRole("heading", { name: "Overview" }).hover();
+    await eventually("it comes first", async () => (await names()).join() === "flowers,broken,captions");
+    await page.getByRole("link", { name: "flowers" }).first().click();
+    await page.locator(".status.bad", { hasText: "failing" }).first().waitFor();
+    await page.getByText(/100 % of requests fail in predict\(\): ValueError: no such flower/).waitFor();
+    await context.close();
+  });
+
   it("goes on by itself after the controller was killed", async () => {
     const context = await newContext(browser);
     const { page, faults } = await signedIn(context, server);
-    await page.getByRole("heading", { name: "APIs", exact: true }).waitFor();
+    // The first overview comes without the stream, which begins later.
+    const before = await server.submit("captions", { ...failingJob, config: { seconds: 600 } });
+    await page
+      .getByText(`…${before.slice(-8)}`)
+      .first()
+      .waitFor();
     process.kill(server.child("controller"), "SIGKILL");
     await page.getByText("connecting again").waitFor();
     await page.locator(".foot .status.good").waitFor();
