@@ -45,7 +45,7 @@ def parse_json(body: bytes) -> Any:
     try:
         text = body.decode()
         value, end = _scan(text, 0)
-        if end == len(text):
+        if end == len(text) or not text[end:].strip(" \t\n\r"):
             return value
     except (StopIteration, ValueError, RecursionError):
         pass
@@ -53,7 +53,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def _parse_unusual(body: bytes) -> Any:
-    """JSON in UTF-16 or UTF-32, after a byte order mark, or between blanks; and the errors of what is not JSON.
+    """JSON in UTF-16 or UTF-32, after a byte order mark or blanks; and the errors of what is not JSON.
 
     json.loads looks for all of these first, which takes longer than to parse a short body.
     """

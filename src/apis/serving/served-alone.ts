@@ -8,5 +8,6 @@ import type { ServedApi } from "./api-replicas.ts";
 export function servedAlone(group: ServedApi | undefined): string | undefined {
   if (group === undefined || group.upToDate === 0) return undefined;
   const { predictor_id: id } = group.version;
-  return group.workers.every(({ predictor_id }) => predictor_id === id) ? id : undefined;
+  const left = group.workers.filter(({ state }) => state !== "gone");
+  return left.every(({ predictor_id }) => predictor_id === id) ? id : undefined;
 }

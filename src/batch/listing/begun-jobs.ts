@@ -58,14 +58,18 @@ async function roundsOf(
   return rounds;
 }
 
-/** The outcome of the last round is in the job's own row. Rounds that were never recorded are left out. */
+/**
+ * The outcome of the last round is in the job's own row. Rounds that were never recorded are left out, and those that
+ * ended before a worker came.
+ */
 function spansOf(job: BegunJob, rounds: readonly Round[]): BegunJob[] {
   if (job.round === 1) return [job];
-  return rounds.map(({ round, begun_time, ended_time }) => ({
+  const spans = rounds.map(({ round, begun_time, ended_time }) => ({
     ...job,
     round,
     // The submission waited for its first worker.
     start_time: round === 1 ? job.start_time : begun_time,
     end_time: round === job.round ? job.end_time : ended_time,
   }));
+  return spans.filter(({ start_time, end_time }) => end_time === null || start_time <= end_time);
 }

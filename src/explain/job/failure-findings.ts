@@ -73,12 +73,13 @@ function redriven({ redriven: last }: JobFacts, { batches: dominating }: Failure
   const { round, batches, succeeded, failed } = last;
   const which =
     batches === dominating ? `these ${count(batches, "batch")}` : `${count(batches, "failed batch")}`;
-  const outcome = succeeded === 0 ? "all failed again" : `${succeeded} succeeded, ${failed} failed again`;
-  return `round ${round} ran ${which} again; ${outcome}`;
+  const left = batches - succeeded - failed;
+  const outcome = failed === batches ? "all failed again" : `${succeeded} succeeded, ${failed} failed again`;
+  return `round ${round} ran ${which} again; ${outcome}${left > 0 ? `, ${left} did not end` : ""}`;
 }
 
 function allFailedAgain({ redriven: last }: JobFacts): boolean {
-  return last !== undefined && last.failed > 0 && last.succeeded === 0;
+  return last !== undefined && last.failed > 0 && last.failed === last.batches;
 }
 
 function repair(facts: JobFacts): string {

@@ -43,7 +43,7 @@ const titles = () => follower.shown?.attention.map(({ title }) => title) ?? [];
 it("judges failures from the moment when another version serves alone", async () => {
   await eventually("requests are counted", () => (row(follower.shown)?.requests_per_s ?? 0) > 0);
   server.deploy(files(BAD));
-  const isSince = ({ title }: { title: string }) => /since then fail/.test(title);
+  const isSince = ({ title }: { title: string }) => /[45]\d % of requests since then fail/.test(title);
   const failing = await findingOf(server, "predict_errors", "reviews", undefined, isSince);
   expect(said(failing)).toMatch(
     /^A new version was deployed at 20.*Z; [45]\d % of requests since then fail in predict\(\): KeyError: 'language'/,
