@@ -150,12 +150,13 @@ export class Reports implements Service {
     };
   }
 
-  /** What the gateways that are there had counted before this controller started, by API. */
-  totalsBefore(): ReadonlyMap<string, Tally> {
-    const tallies = new Map<string, Tally>();
+  /** What the gateways that are there had counted of an API before this controller started. */
+  totalBefore(api: string): Tally | undefined {
+    const sums = new Map<string, Tally>();
     for (const gateway of this.known.keys())
-      for (const [name, tally] of this.before.get(gateway) ?? []) addTally(tallies, name, tally);
-    return tallies;
+      for (const [name, tally] of this.before.get(gateway) ?? [])
+        if (name === api) addTally(sums, api, tally);
+    return sums.get(api);
   }
 
   /** The event loop delay of each gateway. */

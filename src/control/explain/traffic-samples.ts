@@ -69,7 +69,8 @@ export class TrafficSamples implements Service {
   of(name: string, nowMs = performance.now(), deployedMs = Number.NEGATIVE_INFINITY): Recent {
     const { tally = emptyTally(), inFlight, waiting } = this.reports.totalOf(name);
     const oldest = this.samples.findLast(({ atMs }) => atMs <= deployedMs) ?? this.samples[0];
-    const before = (oldest?.tallies ?? this.reports.totalsBefore()).get(name) ?? emptyTally();
+    const known = oldest?.tallies === undefined ? this.reports.totalBefore(name) : oldest.tallies.get(name);
+    const before = known ?? emptyTally();
     return {
       seconds: (nowMs - (oldest?.atMs ?? nowMs)) / 1000,
       tally: grown(tally, before),

@@ -11,8 +11,8 @@ it("forgets what came more than five minutes ago", async () => {
   let tally: Tally = tallyOf(requests(100));
   const totals = () => ({ tallies: new Map([["x", tally]]) });
   const totalOf = (name: string) => ({ tally: name === "x" ? tally : undefined, inFlight: 2, waiting: 1 });
-  const totalsBefore = () => new Map([["x", tallyOf(requests(20))]]);
-  const recent = new TrafficSamples({ totals, totalOf, totalsBefore } as unknown as Reports);
+  const totalBefore = (name: string) => (name === "x" ? tallyOf(requests(20)) : undefined);
+  const recent = new TrafficSamples({ totals, totalOf, totalBefore } as unknown as Reports);
   await recent.start();
   await recent.stop();
   const beganMs = performance.now();
