@@ -158,7 +158,7 @@ function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[]
     medianOf(first.map(({ cpus }) => cpus)),
   ];
   // Then they took nothing from the replicas.
-  if (was !== null && is !== null && is.toFixed(1) === was.toFixed(1)) return [];
+  if (was !== null && is !== null && is.toFixed(2) === was.toFixed(2)) return [];
   const { apiName, jobId } = jobs[0]!;
   const number = new Set(jobs.map((job) => job.jobId)).size;
   return [
@@ -168,7 +168,7 @@ function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[]
         jobs.length > JOBS_SHOWN ? `${jobs.length - JOBS_SHOWN} more` : undefined,
         was === null || is === null
           ? undefined
-          : `reserved CPUs of the server: ${Number(is.toFixed(1))} instead of ${Number(was.toFixed(1))}`,
+          : `reserved CPUs of the server: ${Number(is.toFixed(2))} instead of ${Number(was.toFixed(2))}`,
       ],
       cure: "workers of jobs share the machine with replicas: give jobs fewer workers, or their own machine",
       command: `quern explain ${apiName} ${jobId}`,
