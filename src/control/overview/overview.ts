@@ -48,7 +48,7 @@ export class Overview {
 
   constructor(deps: OverviewDeps, verdicts: Verdicts) {
     this.deps = deps;
-    this.verdicts = new RequestVerdicts(deps.reports.traffic, verdicts);
+    this.verdicts = new RequestVerdicts(deps, verdicts);
   }
 
   /** While the database cannot be reached: what was known last, and why it is old. */

@@ -16,13 +16,17 @@ export interface Verdicts {
   stillFails: (name: string) => boolean;
 }
 
+interface VerdictDeps {
+  reports: { traffic: RecentTraffic };
+}
+
 export class RequestVerdicts {
-  private readonly traffic: RecentTraffic;
+  private readonly deps: VerdictDeps;
   private readonly verdicts: Verdicts;
   private readonly slow: SlowApis<Slowness>;
 
-  constructor(traffic: RecentTraffic, verdicts: Verdicts) {
-    this.traffic = traffic;
+  constructor(deps: VerdictDeps, verdicts: Verdicts) {
+    this.deps = deps;
     this.verdicts = verdicts;
     this.slow = new SlowApis(verdicts.slowness);
   }
@@ -33,7 +37,7 @@ export class RequestVerdicts {
 
   private failing(byApi: ReadonlyMap<string, Traffic>, nowMs: number): Troubles["failing"] {
     const mayFail = (name: string) => {
-      const last = this.traffic.lastErrors(name);
+      const last = this.deps.reports.traffic.lastErrors(name);
       return last !== undefined && nowMs - last.atMs < JUDGED_MS;
     };
     return new Map(
@@ -49,7 +53,7 @@ export class RequestVerdicts {
     const busy = [...byApi].filter(([, { requests_per_s, in_flight }]) => requests_per_s + in_flight > 0);
     const found = this.slow.read(
       busy.map(([name]) => name),
-      () => this.traffic.durations(nowMs),
+      () => this.deps.reports.traffic.durations(nowMs),
       nowMs,
     );
     const isNow = ([name, { kind }]: [string, Slowness]) => kind === "slow" || this.verdicts.stillFails(name);
