@@ -33,7 +33,7 @@ def run_step(what: str, command: Sequence[str], directory: str, environment: Map
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    except OSError as error:
+    except (FileNotFoundError, PermissionError) as error:
         raise InstallError("%s failed: %s" % (what, error)) from None
     last: deque[str] = deque(maxlen=100)
     try:

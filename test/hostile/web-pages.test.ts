@@ -99,7 +99,7 @@ describe("a page of another origin", () => {
     }
   });
 
-  it.each(["/jobs", "/plain", "/jobs/none", "/-/openapi.json"])(
+  it.each(["/jobs", "/plain", "/jobs/none", "/-/openapi.json", "/plain/x", "/none/x"])(
     "cannot embed %s, as a script or a style sheet",
     async (path) => {
       const { headers } = await ask(path, { origin: EVIL }, "GET");

@@ -23,9 +23,10 @@ export async function withExceptions(deps: ExplainDeps, version: ApiVersion): Pr
 }
 
 async function howSwitched(
-  { series }: ExplainDeps,
+  { series, databaseFault }: ExplainDeps,
   { name, api_id, deployed_time }: ApiVersion,
 ): Promise<Pick<Switched, "how" | "ids">> {
+  if (databaseFault() !== undefined) return { how: "deployed", ids: undefined };
   const atS = Date.parse(deployed_time) / 1000;
   const changes = await changesIn(series.db, name, { fromS: atS - 2, toS: atS + 2 });
   const change = changes.findLast(({ kind, detail }) => kind !== "replica_ended" && detail === api_id);
@@ -52,7 +53,10 @@ export function trafficFacts(deps: ExplainDeps, name: string, version?: ApiVersi
   return facts;
 }
 
-/** Undefined if it is older than the requests that are judged. */
+/**
+ * Undefined if it is older than the requests that are judged, or if nothing has been counted since: the first report
+ * after it has requests of both versions, and may be the last one.
+ */
 function switchedOf(
   { reports }: ExplainDeps,
   version: ApiVersion | undefined,
@@ -60,7 +64,7 @@ function switchedOf(
   nowMs: number,
 ): Switched | undefined {
   const since = version && reports.traffic.sinceSwitch(version.name);
-  if (version === undefined || since === undefined) return undefined;
+  if (version === undefined || since === undefined || since.requests === 0) return undefined;
   const agoMs = nowMs - since.atMs;
   const deployedMs = Date.parse(version.deployed_time);
   // A still newer one has been deployed, and does not serve alone yet.

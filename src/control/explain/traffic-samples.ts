@@ -59,6 +59,7 @@ export class TrafficSamples implements Service {
       const before = last?.get(name);
       tallies.set(name, before !== undefined && isSame(before, tally) ? before : tally);
     }
+    for (const name of this.mostFail) if (!tallies.has(name)) this.mostFail.delete(name);
     this.samples = [...this.samples, { atMs, tallies }].slice(-SAMPLES - 1);
   }
 

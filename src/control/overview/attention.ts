@@ -25,7 +25,7 @@ export interface Troubles {
   /** By API: what an explanation says about its requests that are slow, or have failed for a while. */
   slow: ReadonlyMap<string, Slowness>;
   /** Jobs that have not ended. */
-  running: readonly Pick<OverviewJob, "job_id" | "api_name" | "succeeded" | "failed">[];
+  running: readonly Pick<OverviewJob, "job_id" | "api_name" | "succeeded" | "failed" | "paused_time">[];
   /** Jobs that have waited long for their first worker. */
   waiting: readonly {
     job_id: string;
@@ -120,7 +120,9 @@ export function troubleOf(
 }
 
 /** In whole percent, so that the line does not change with each batch. */
-function ofRunning({ job_id, api_name, succeeded, failed }: Troubles["running"][number]): Attention[] {
+function ofRunning(job: Troubles["running"][number]): Attention[] {
+  const { job_id, api_name, succeeded, failed, paused_time } = job;
+  if (paused_time !== null) return NOTHING;
   const settled = succeeded + failed;
   if (failed < BATCHES_FAILED_LEAST || failed < BATCHES_FAILED_SHARE * settled) return NOTHING;
   const severity = failed >= MOST_BATCHES * settled ? "error" : "warning";

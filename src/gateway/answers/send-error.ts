@@ -2,6 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { reportFault } from "../../base/boundary.ts";
 import { asServiceError, problemHeaders, type ServiceError, toProblem } from "../../contracts/errors.ts";
+import { NOT_EMBEDDED } from "./answer-headers.ts";
 import { ownFaults } from "./own-faults.ts";
 import { unreadAnswers } from "./unread-answers.ts";
 
@@ -25,6 +26,7 @@ export function sendError(response: ServerResponse, error: unknown, requestId: s
 function writeProblem(response: ServerResponse, problem: ServiceError, requestId: string): void {
   const body = JSON.stringify(toProblem(problem, requestId));
   response.writeHead(problem.status, {
+    ...NOT_EMBEDDED,
     ...problemHeaders(problem),
     "content-length": Buffer.byteLength(body),
     "x-request-id": requestId,

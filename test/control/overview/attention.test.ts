@@ -82,12 +82,13 @@ describe("attention", () => {
   });
 
   it("is paid to a job of which many batches fail while it runs", () => {
-    const job = { job_id: "j1", api_name: "iris" };
+    const job = { job_id: "j1", api_name: "iris", paused_time: null };
     const running = [
       { ...job, succeeded: 2548, failed: 208 },
       { ...job, succeeded: 5, failed: 5 },
       { ...job, succeeded: 2548, failed: 100 },
       { ...job, succeeded: 0, failed: 4 },
+      { ...job, succeeded: 0, failed: 9, paused_time: "2026-11-28T11:59:00Z" },
     ];
     expect(title({ running })).toEqual([
       "job error: still runs, and 50 % of its batches failed so far",
