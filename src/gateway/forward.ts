@@ -14,12 +14,13 @@ import { DASHBOARD_HEADER } from "../access/sessions.ts";
 import { contain } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
-import { FORWARDED_WAITING_BODY_BYTES } from "../contracts/limits/requests.ts";
+import { FORWARDED_WAITING_BODY_BYTES, SMALL_BODY_BYTES } from "../contracts/limits/requests.ts";
 import { NOT_EMBEDDED } from "./answers/answer-headers.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { unreadAnswers } from "./answers/unread-answers.ts";
-import type { ControllerConnections, Sender } from "./controller-connections.ts";
+import type { Sender } from "./connections/controller-places.ts";
+import type { ControllerConnections } from "./controller-connections.ts";
 import { pathEnd } from "./target-errors.ts";
 
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
@@ -154,7 +155,8 @@ function isOurs(name: string): boolean {
 async function connected(request: IncomingMessage, response: ServerResponse, options: ForwardOptions) {
   const waiting = waitingBody(request, options);
   try {
-    return await options.controller.connect(options.sender, () => response.destroyed);
+    const { controller, sender, body } = options;
+    return await controller.connect(sender, () => response.destroyed, isLarge(request, body));
   } finally {
     waiting.release();
   }
@@ -180,6 +182,14 @@ function headBytes(rawHeaders: readonly string[]): number {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** Whether the body is not small, or may not be: nobody knows the length of one in chunks. */
+function isLarge({ headers }: IncomingMessage, body: readonly Buffer[] | undefined): boolean {
+  if (body !== undefined) return body.reduce((sum, { length }) => sum + length, 0) > SMALL_BODY_BYTES;
+  return (
+    headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES
+  );
 }
 
 function unavailable(): ServiceError {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FORWARDED_AT_ONCE_MAX } from "../../src/contracts/limits/requests.ts";
+import { FORWARDED_AT_ONCE_MAX, FORWARDED_LARGE_AT_ONCE_MAX } from "../../src/contracts/limits/requests.ts";
 import {
   type ControllerConnection,
   ControllerConnections,
@@ -68,6 +68,21 @@ describe("requests to the controller", () => {
     for (let turn = 0; turn < 100; turn++) await nextTurn();
     expect(greedy.length).toBe(OF_ONE);
     expect(strangers.length).toBeLessThanOrEqual(OF_ONE);
+  });
+
+  it("with large bodies have few places of their own, however many keys send them", async () => {
+    const large: ControllerConnection[] = [];
+    for (let key = 0; key < 10; key++)
+      for (let each = 0; each < 40; each++)
+        connections
+          .connect({ name: `key ${key}`, isStranger: false }, () => false, true)
+          .then((connection) => large.push(connection!))
+          .catch(() => {});
+    await until(() => large.length >= FORWARDED_LARGE_AT_ONCE_MAX / 2);
+    for (let turn = 0; turn < 100; turn++) await nextTurn();
+    expect(large.length).toBeLessThanOrEqual(FORWARDED_LARGE_AT_ONCE_MAX);
+    const short = ask("other", OF_ONE);
+    await until(() => short.length === OF_ONE);
   });
 
   it("say that the server is busy if their turn does not come in time", async () => {

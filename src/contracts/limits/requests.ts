@@ -122,6 +122,13 @@ export const STRANGERS_ASKED_FOR_MAX = 8;
  */
 export const FORWARDED_AT_ONCE_MAX = 32;
 export const FORWARDED_HOLD_MS = 1_000;
+/**
+ * The same of requests whose body is not small, beside the others. Each takes its place until the body has arrived, and
+ * then for as long as it waits to be read: short requests would wait for those of a few keys for seconds.
+ */
+export const FORWARDED_LARGE_AT_ONCE_MAX = 8;
+/** How long a request waits for its turn, and then for a controller that restarts. */
+export const FORWARDED_WAIT_MS = 5_000;
 /** Requests of one key, or of one address without a key, that wait for their turn at the controller. */
 export const FORWARDED_WAITING_OF_A_SENDER_MAX = 500;
 /** Lists of APIs, applications or jobs that wait for their turn in the controller, of one sender. */
