@@ -185,7 +185,10 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Whether the body is not small, or may not be: nobody knows the length of one in chunks. */
-function isLarge({ headers }: IncomingMessage, body: readonly Buffer[] | undefined): boolean {
+export function isLarge(
+  { headers }: Pick<IncomingMessage, "headers">,
+  body: readonly Buffer[] | undefined,
+): boolean {
   if (body !== undefined) return body.reduce((sum, { length }) => sum + length, 0) > SMALL_BODY_BYTES;
   return (
     headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES

@@ -213,9 +213,12 @@ describe("explainApi", () => {
         severity: "warning",
         title: "Rolled back at 2026-11-29T21:04:27Z; 30 % of requests since then fail in predict()",
         evidence: ["30 requests of 100 failed since then", "version bbbbbbbbbbbb… replaced aaaaaaaaaaaa…"],
-        command: `quern rollback x ${ids.former}`,
+        // Not the one that was just left.
+        command: "quern logs x",
         cure: expect.stringContaining("earlier version"),
       });
+      const deployed = explained({ switched: { ...switched, how: "deployed", requests: 100, failed: 30 } });
+      expect(deployed.findings[0]!.command).toBe(`quern rollback x ${ids.former}`);
       expect(findings[1]!.title).toBe("Requests have been failing since 20:58");
     });
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
 import { FORWARDED_WAITING_BODY_BYTES, SMALL_BODY_BYTES } from "../../src/contracts/limits/requests.ts";
 import { sendError } from "../../src/gateway/answers/send-error.ts";
-import { forward } from "../../src/gateway/forward.ts";
+import { forward, isLarge } from "../../src/gateway/forward.ts";
 import { eventually } from "../harness/eventually.ts";
 
 describe("the bodies of requests that wait for the controller", () => {
@@ -120,4 +120,14 @@ describe("a request that asks whether to send its body, and sends it at once", (
     });
     expect(await send()).toBe("HTTP/1.1 201 Created");
   });
+});
+
+it.each([
+  ["no body", {}, undefined, false],
+  ["a small one", { "content-length": String(SMALL_BODY_BYTES) }, undefined, false],
+  ["a longer one", { "content-length": String(SMALL_BODY_BYTES + 1) }, undefined, true],
+  ["one of unknown length", { "transfer-encoding": "chunked" }, undefined, true],
+  ["a small one in chunks that was collected", { "transfer-encoding": "chunked" }, [Buffer.alloc(9)], false],
+] as const)("tells by its body whether a request is large: %s", (_, headers, body, expected) => {
+  expect(isLarge({ headers }, body)).toBe(expected);
 });

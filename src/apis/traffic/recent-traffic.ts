@@ -68,7 +68,7 @@ export class RecentTraffic {
       const api = this.of(name, nowMs);
       api.add(now, isReset(former, now.requests) ? undefined : former, nowMs);
       const version = this.servedAlone(name);
-      if (version !== undefined) api.serves(version, nowMs);
+      if (version !== undefined) api.serves(version, nowMs, now.failed);
     }
     this.gateways.set(gateway, { counts, present: apis, atMs: nowMs });
     this.forgetOld(nowMs);

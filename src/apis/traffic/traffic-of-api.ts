@@ -30,6 +30,8 @@ export interface LastErrors {
 /** The requests since one version alone serves, which another one did before. */
 export interface SinceSwitch {
   atMs: number;
+  /** Failures in reports that may have requests of both versions. Nothing else of these reports is counted here. */
+  unclear: number;
   requests: number;
   /** Those that failed, without refusals of the gateway. */
   failed: number;
@@ -75,18 +77,17 @@ export class TrafficOfApi {
     this.lastFailures = lastOf(this.lastFailures, now.failed, others, nowMs);
     this.lastMs = nowMs;
     const { sinceSwitch: since } = this;
-    if (since === undefined || nowMs - since.atMs < SETTLE_MS) return;
-    this.sinceSwitch = {
-      atMs: since.atMs,
-      requests: since.requests + grown.requests,
-      failed: since.failed + now.failed,
-    };
+    if (since === undefined) return;
+    const isUnclear = nowMs - since.atMs < SETTLE_MS;
+    this.sinceSwitch = isUnclear
+      ? { ...since, unclear: since.unclear + now.failed }
+      : { ...since, requests: since.requests + grown.requests, failed: since.failed + now.failed };
   }
 
-  /** Notes which version alone serves. */
-  serves(version: string, nowMs: number): void {
+  /** Notes which version alone serves. `failed`: those of the report that is the first to show it. */
+  serves(version: string, nowMs: number, failed: number): void {
     if (this.served !== undefined && this.served !== version)
-      this.sinceSwitch = { atMs: nowMs, requests: 0, failed: 0 };
+      this.sinceSwitch = { atMs: nowMs, unclear: failed, requests: 0, failed: 0 };
     this.served = version;
   }
 

@@ -101,7 +101,7 @@ export const REQUESTS: readonly LimitRow[] = [
     status: 429,
   },
   unavailable(
-    "requests of a key, or of an address without one, that wait for the controller",
+    "requests of a key, or of an address without one, that wait for the controller; those with large bodies apart",
     String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
     "server_unavailable",
   ),

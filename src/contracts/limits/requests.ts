@@ -116,17 +116,18 @@ export const CONNECTIONS_LOOKED_AT_MAX = 100;
  */
 export const STRANGERS_ASKED_FOR_MAX = 8;
 /**
- * Requests that a gateway has with the controller at once. The controller takes up to 7 ms for one, and keeps everybody
+ * Requests without a large body that a gateway has with the controller at once. The controller takes up to 7 ms for one, and keeps everybody
  * else waiting meanwhile. A request counts until it is answered, for at most a second: a body may come slowly. A sender
  * may have a third of those that stay free for others.
  */
 export const FORWARDED_AT_ONCE_MAX = 32;
 export const FORWARDED_HOLD_MS = 1_000;
 /**
- * The same of requests whose body is not small, beside the others. Each takes its place until the body has arrived, and
+ * The same of requests with a body of more than SMALL_BODY_BYTES, or in chunks, beside the others: four of one sender.
+ * Each takes its place until the body has arrived, and
  * then for as long as it waits to be read: short requests would wait for those of a few keys for seconds.
  */
-export const FORWARDED_LARGE_AT_ONCE_MAX = 8;
+export const FORWARDED_LARGE_AT_ONCE_MAX = 12;
 /** How long a request waits for its turn, and then for a controller that restarts. */
 export const FORWARDED_WAIT_MS = 5_000;
 /** Requests of one key, or of one address without a key, that wait for their turn at the controller. */

@@ -39,7 +39,11 @@ function failing({ name, rollout, traffic }: Facts, { failed, all, since }: Fail
     cure: isRolling
       ? "another version is starting; these requests are those of the version before, so wait until it serves alone"
       : "correct what the traceback in the log shows and deploy again, or go back to an earlier version",
-    command: ids === undefined ? `quern logs ${name}` : `quern rollback ${name} ${ids.former}`,
+    // The version before a rollback was left for its faults.
+    command:
+      ids !== undefined && since?.how === "deployed"
+        ? `quern rollback ${name} ${ids.former}`
+        : `quern logs ${name}`,
   });
 }
 
@@ -68,9 +72,8 @@ function switchedAt({ how, atS }: Switched): string {
 }
 
 function isRollingOut(rollout: ApiFacts["rollout"]): boolean {
-  return (
-    rollout !== undefined && rollout.failure === undefined && rollout.replicas.some(({ isNew }) => !isNew)
-  );
+  if (rollout === undefined || rollout.failure !== undefined) return false;
+  return rollout.replicas.some(({ isNew, state }) => !isNew && state !== "gone");
 }
 
 function logged(exceptions: TrafficFacts["exceptions"]): string[] {

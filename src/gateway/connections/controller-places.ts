@@ -66,7 +66,7 @@ export class ControllerPlaces {
   }
 
   /**
-   * A sender may have a third of what stays free for others: 8 places if it is alone. The controller takes up to 10 ms
+   * A sender may have a third of what stays free for others, so a quarter of all if it is alone. The controller takes up to 10 ms
    * for a request that changes something, and everybody else waits for those of all places.
    */
   private get most(): number {

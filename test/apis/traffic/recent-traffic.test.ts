@@ -115,13 +115,14 @@ describe("recent traffic", () => {
     serving = "v2";
     take(15, 15, 3);
     take(0, 1, 4, "b");
-    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 3_000, requests: 0, failed: 0 });
+    const since = { atMs: START + 3_000, unclear: 6 };
+    expect(traffic.sinceSwitch("iris")).toEqual({ ...since, requests: 0, failed: 0 });
     take(25, 15, 5);
     take(30, 17, 6);
-    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 3_000, requests: 17, failed: 2 });
+    expect(traffic.sinceSwitch("iris")).toEqual({ ...since, requests: 17, failed: 2 });
     serving = "v1";
     take(31, 17, 7);
-    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 7_000, requests: 0, failed: 0 });
+    expect(traffic.sinceSwitch("iris")).toEqual({ atMs: START + 7_000, unclear: 0, requests: 0, failed: 0 });
   });
 
   it("counts an API that was deleted and deployed again from its start", () => {

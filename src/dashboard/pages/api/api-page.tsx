@@ -50,7 +50,8 @@ export function ApiPage({ name }: { name: string }) {
   const row = overview.value?.apis.find((api) => api.name === name);
   // Its status changes: read it again.
   const version =
-    row && `${row.api_id} ${row.status} ${row.ready_replicas} ${row.paused_time} ${row.running_jobs}`;
+    row &&
+    `${row.api_id} ${row.status} ${row.ready_replicas} ${row.paused_time} ${row.running_jobs} ${row.trouble}`;
   const api = useResource<DescribedApi>(`/-/apis/${segment(name)}`, { version });
   return (
     <>

@@ -43,9 +43,11 @@ export function AttentionList({
 /** The page of an API says why: a person at the pages needs no command for it. */
 const EXPLAINED_BY = /; `quern explain \S+` says why$/;
 
+const FAILING = /^(?:most|some) requests fail |^Requests have been failing /;
+
 /** Numbers change while a line stays. Of the requests of an API there is one line that they fail, in several words. */
 function keyOf({ kind, name, job_id, title }: Attention): string {
-  const about = kind === "api" && / fail(ing)? /.test(title) ? "failing" : title.replace(/[\d.,]+/g, "");
+  const about = kind === "api" && FAILING.test(title) ? "failing" : title.replace(/[\d.,]+/g, "");
   return `${kind} ${name} ${job_id} ${about}`;
 }
 
