@@ -3,11 +3,12 @@
  * pod. Its workers follow each other in it, because the launcher starts the next one.
  */
 import { contain } from "../../base/boundary.ts";
-import { JOB_SHRINKS_AFTER_MS } from "../../contracts/limits/kubernetes/pods.ts";
+import { JOB_SHRINKS_AFTER_MS, UNPREPARED_MAX_MS } from "../../contracts/limits/kubernetes/pods.ts";
 import type { Ask, Reservation } from "../../engine/reservations.ts";
 import type { Claimant } from "../../engine/scheduler/claims.ts";
 import type { Compute } from "../../engine/scheduler/compute.ts";
 import type { JobsAbove } from "../../engine/scheduler/jobs-above.ts";
+import type { LauncherFacts } from "../../kubernetes/pods/launcher.ts";
 import type { JobCompute } from "../workers/job-compute.ts";
 import type { JobPod } from "./job-pod.ts";
 import { whyPodsWait } from "./why-pods-wait.ts";
@@ -32,7 +33,7 @@ export class JobPodSet implements JobCompute {
   /** There may be objects of it in the cluster. */
   hasObjects = false;
   isSuspended = false;
-  /** One of its pods was prepared. */
+  /** One of its pods was prepared, perhaps for a former controller. */
   hasPrepared = false;
   queue: string | undefined;
   /** The job's. */
@@ -43,6 +44,8 @@ export class JobPodSet implements JobCompute {
   fewerSinceMs: number | undefined;
   /** Since when no worker of the job needs a pod (monotonic milliseconds). */
   idleSinceMs = performance.now();
+  /** Since when it has asked for pods without having any (monotonic milliseconds). */
+  private emptySinceMs = performance.now();
   readonly waitingCount = 0;
   private readonly asks = new Set<PodAsk>();
   private readonly held = new Map<Reservation, JobPod>();
@@ -101,6 +104,7 @@ export class JobPodSet implements JobCompute {
   ask(need: Compute, onReserved: (reservation: Reservation) => void, by?: Pick<Claimant, "priority">): Ask {
     const ask = { need, onReserved, sinceMs: performance.now() };
     this.priority = by?.priority ?? 0;
+    if (this.wanted === 0) this.emptySinceMs = performance.now();
     this.asks.add(ask);
     this.changed(this);
     // The caller is not called back before this returns.
@@ -119,6 +123,7 @@ export class JobPodSet implements JobCompute {
     if (pod === undefined) return;
     this.held.delete(reservation);
     pod.reservation = undefined;
+    if (this.held.size === 0) this.emptySinceMs = performance.now();
     this.hasFewer();
     this.grant();
   }
@@ -151,10 +156,22 @@ export class JobPodSet implements JobCompute {
     return this.held.get(reservation);
   }
 
+  /** The cluster shows this pod so. */
+  seen(pod: JobPod): void {
+    this.hasPrepared ||= pod.state.phase === "ready";
+  }
+
+  /** The launcher of a pod says this now. */
+  answered(pod: JobPod, facts: LauncherFacts): void {
+    pod.answered(facts);
+    this.hasPrepared ||= facts.pid !== null || facts.starts > 0;
+    this.grant();
+  }
+
   /** Gives pods to those that have waited longest. */
-  grant(): void {
+  grant(nowMs = performance.now()): void {
     for (const ask of [...this.asks]) {
-      const pod = this.podToGive();
+      const pod = this.podToGive(nowMs);
       if (pod === undefined) return;
       const { cpuMillis, memoryBytes } = ask.need;
       const reservation = { cpuMillis, memoryBytes, gpus: [] };
@@ -167,11 +184,13 @@ export class JobPodSet implements JobCompute {
   }
 
   /** Without any worker, also one in which none can run: its start fails, which ends the job as on one machine. */
-  private podToGive(): JobPod | undefined {
+  private podToGive(nowMs: number): JobPod | undefined {
     const pods = [...this.pods.values()].filter((pod) => this.isOfJob(pod));
     const free = pods.find((pod) => pod.isFree);
     if (free !== undefined || this.held.size > 0) return free;
-    return pods.find((pod) => pod.isHopeless(!this.hasPrepared));
+    const isFirst = !this.hasPrepared && !pods.some((pod) => pod.isUnknown);
+    const isLong = nowMs - this.emptySinceMs >= UNPREPARED_MAX_MS;
+    return pods.find((pod) => pod.isHopeless({ isFirst, isLong }));
   }
 
   /** Not of one of the same name that was removed. */

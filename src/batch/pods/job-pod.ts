@@ -3,7 +3,7 @@ import { UNPREPARED_MAX_MS } from "../../contracts/limits/kubernetes/pods.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import type { Pod } from "../../kubernetes/pod.ts";
 import { type PodState, podState } from "../../kubernetes/pod-state.ts";
-import type { LauncherFailure } from "../../kubernetes/pods/launcher.ts";
+import type { LauncherFacts, LauncherFailure } from "../../kubernetes/pods/launcher.ts";
 
 export class JobPod {
   readonly name: string;
@@ -25,6 +25,9 @@ export class JobPod {
   /** How many workers it has had for this controller. */
   workers = 0;
   private pod: Pod;
+  /** A former controller may have had workers in it. */
+  private readonly isFormer: boolean;
+  private hasAnswered = false;
   private isGone = false;
   private onOver: () => void = () => {};
 
@@ -34,7 +37,17 @@ export class JobPod {
     this.jobId = jobId;
     this.api = api;
     this.isSettled = isSettled;
+    this.isFormer = !isSettled;
     this.pod = pod;
+  }
+
+  /** Its launcher says this now. */
+  answered({ state, reason, failure, pid }: LauncherFacts): void {
+    this.hasAnswered = true;
+    this.isPrepared = pid !== null;
+    this.unprepared = failure ?? undefined;
+    const says = this.unprepared?.message ?? `${state}${reason === null ? "" : `: ${reason}`}`;
+    this.says = this.isPrepared ? undefined : says;
   }
 
   /** The pod is so now; undefined: it is gone. */
@@ -89,11 +102,19 @@ export class JobPod {
     );
   }
 
-  /** No worker will run in it. `isFirst`: nothing shows yet that one can in another pod of the job. */
-  isHopeless(isFirst: boolean): boolean {
+  /** A former controller may have had a worker in it: its launcher has not answered since. */
+  get isUnknown(): boolean {
+    return this.isFormer && !this.hasAnswered && this.over === undefined && this.host !== undefined;
+  }
+
+  /**
+   * No worker will run in it. `isFirst`: nothing shows yet that one can in another pod of the job. `isLong`: the job has
+   * had none for as long as what may pass can last.
+   */
+  isHopeless({ isFirst, isLong }: { isFirst: boolean; isLong: boolean }): boolean {
     const { unprepared } = this;
     if (unprepared === undefined || this.isPrepared || this.isReported || !this.isAvailable) return false;
-    return (isFirst && unprepared.is_final) || unprepared.for_s * 1_000 >= UNPREPARED_MAX_MS;
+    return (isFirst && unprepared.is_final) || (isLong && unprepared.for_s * 1_000 >= UNPREPARED_MAX_MS);
   }
 
   private get isAvailable(): boolean {

@@ -172,10 +172,13 @@ export class PodJobs implements Service {
     const jobId = pod.metadata.labels?.[JOB_LABEL];
     const api = apiOf(pod.metadata.labels);
     if (jobId === undefined || api === undefined) return;
-    const { pods } = this.of(jobId);
-    const known = pods.get(name);
-    if (known?.uid === pod.metadata.uid) known?.changed(pod);
-    else pods.set(name, new JobPod(pod, { jobId, api, isSettled: this.isSettled }));
+    const set = this.of(jobId);
+    const known = set.pods.get(name);
+    const isKnown = known !== undefined && known.uid === pod.metadata.uid;
+    const shown = isKnown ? known : new JobPod(pod, { jobId, api, isSettled: this.isSettled });
+    set.pods.set(name, shown);
+    if (isKnown) known.changed(pod);
+    set.seen(shown);
   }
 
   private jobChanged(name: string, job: Job | undefined): void {
@@ -210,13 +213,7 @@ export class PodJobs implements Service {
   private async ask(set: JobPodSet, pod: JobPod): Promise<void> {
     const launcher = this.launcherOf(pod);
     const facts = launcher && (await launcherFacts(launcher));
-    if (facts === undefined) return;
-    const { state, reason, failure } = facts;
-    pod.isPrepared = facts.pid !== null;
-    pod.unprepared = failure ?? undefined;
-    pod.says = pod.isPrepared ? undefined : (failure?.message ?? describe(state, reason));
-    set.hasPrepared ||= pod.isPrepared;
-    set.grant();
+    if (facts !== undefined) set.answered(pod, facts);
   }
 
   /** Its objects are to be brought to what its workers need. */
@@ -237,8 +234,4 @@ export class PodJobs implements Service {
     this.isFailing = true;
     this.deps.log.warn({ event: "cluster_failed", err }, "the pods of jobs cannot be followed; tried again");
   }
-}
-
-function describe(state: string, reason: string | null): string {
-  return `${state}${reason === null ? "" : `: ${reason}`}`;
 }

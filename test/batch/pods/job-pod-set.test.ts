@@ -2,8 +2,10 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { JobPod } from "../../../src/batch/pods/job-pod.ts";
 import { JobPodSet } from "../../../src/batch/pods/job-pod-set.ts";
+import { UNPREPARED_MAX_MS } from "../../../src/contracts/limits/kubernetes/pods.ts";
 import type { Reservation } from "../../../src/engine/reservations.ts";
 import type { Pod } from "../../../src/kubernetes/pod.ts";
+import type { LauncherFacts } from "../../../src/kubernetes/pods/launcher.ts";
 
 const NEED = { cpuMillis: 50, memoryBytes: 7, gpus: 0 };
 let set: JobPodSet;
@@ -28,6 +30,29 @@ function add(name: string, owner = "job-1"): JobPod {
   set.grant();
   return pod;
 }
+const failure = (is_final: boolean, for_s: number) => ({
+  ...{ message: "no", is_final, for_s, is_of_environment: true, step: null, output: [], python: null },
+});
+/** A pod that cannot be prepared. */
+function fails(name: string, is_final: boolean, for_s: number): JobPod {
+  const pod = new JobPod(podOf(name, "job-1"), { jobId: "j", api: "a", isSettled: true });
+  pod.unprepared = failure(is_final, for_s);
+  set.pods.set(name, pod);
+  set.grant();
+  return pod;
+}
+/** A pod that a former controller has left. */
+function former(name: string): JobPod {
+  const pod = new JobPod(podOf(name, "job-1"), { jobId: "j", api: "a", isSettled: false });
+  pod.isSettled = true;
+  set.pods.set(name, pod);
+  return pod;
+}
+const FACTS: LauncherFacts = {
+  ...{ state: "starting", reason: null, failure: null, starts: 0, pid: null, last_exit: null, note: null },
+};
+const FAILS: LauncherFacts = { ...FACTS, state: "failed", failure: failure(true, 999) };
+const later = () => performance.now() + UNPREPARED_MAX_MS;
 const ask = () => set.ask(NEED, (reservation) => got.push(reservation), { priority: 3 });
 
 describe("the pods of a job", () => {
@@ -71,16 +96,6 @@ describe("the pods of a job", () => {
   });
 
   it("end a job once if its first pod cannot be prepared for good, or none for a long time", () => {
-    const unprepared = (is_final: boolean, for_s: number) => ({
-      ...{ message: "no", is_final, for_s, is_of_environment: true, step: null, output: [], python: null },
-    });
-    const fails = (name: string, is_final: boolean, for_s: number) => {
-      const pod = new JobPod(podOf(name, "job-1"), { jobId: "j", api: "a", isSettled: true });
-      pod.unprepared = unprepared(is_final, for_s);
-      set.pods.set(name, pod);
-      set.grant();
-      return pod;
-    };
     for (let asked = 0; asked < 3; asked++) ask();
     const [, passes] = [fails("former", false, 299), fails("p", false, 1)];
     expect(got).toEqual([]);
@@ -92,9 +107,64 @@ describe("the pods of a job", () => {
     set.hasPrepared = true;
     fails("later", true, 0);
     expect(got).toHaveLength(1);
-    passes.unprepared = unprepared(false, 300);
+    passes.unprepared = failure(false, 300);
     set.grant();
+    expect(got).toHaveLength(1);
+    set.grant(later());
     expect(set.podOf(got[1]!)).toBe(passes);
+  });
+
+  it("that are not prepared end nothing when the only worker has just lost its pod", () => {
+    ask();
+    const lost = add("lost");
+    const bad = fails("bad", true, 999);
+    set.hasPrepared = true;
+    lost.changed(podOf("lost", "job-1", { deletionTimestamp: "2026-01-01T00:00:00Z" }));
+    ask();
+    set.giveBack(got[0]!);
+    set.grant(later() - 1_000);
+    expect(got).toHaveLength(1);
+    set.grant(later());
+    expect(set.podOf(got[1]!)).toBe(bad);
+  });
+
+  it("that are not prepared end nothing while a job that had no work has just begun to ask", () => {
+    const begun = performance.now();
+    const before = ask();
+    set.cancel(before);
+    while (performance.now() - begun < 5);
+    ask();
+    fails("bad", false, 999);
+    set.grant(begun + UNPREPARED_MAX_MS + 4);
+    expect(got).toEqual([]);
+  });
+
+  it("that are not prepared end nothing after a restart of the controller, if one was before", () => {
+    ask();
+    const [works, bad] = [former("works"), former("bad")];
+    set.answered(bad, FAILS);
+    // Whether the other one was prepared is not known yet.
+    expect(got).toEqual([]);
+    // Its worker was killed, and its successor has not started.
+    set.answered(works, { ...FACTS, starts: 3 });
+    expect(got).toEqual([]);
+    set.answered(works, { ...FACTS, starts: 4, pid: 7 });
+    expect(set.podOf(got[0]!)).toBe(works);
+  });
+
+  it("that are not prepared end a job after a restart if no other one was, or it was ready once", () => {
+    ask();
+    const [other, bad] = [former("other"), former("bad")];
+    set.answered(bad, FAILS);
+    set.answered(other, FACTS);
+    expect(set.podOf(got[0]!)).toBe(bad);
+    set.giveBack(got[0]!);
+    const isReady = { type: "Ready", status: "True" };
+    const isPlaced = { type: "PodScheduled", status: "True" };
+    const { metadata } = podOf("other", "job-1");
+    other.changed({ metadata, status: { phase: "Running", conditions: [isPlaced, isReady] } });
+    set.seen(other);
+    expect(set.hasPrepared).toBe(true);
   });
 
   it("that are not prepared end nothing while a worker has another one", () => {
@@ -102,8 +172,7 @@ describe("the pods of a job", () => {
     add("p");
     ask();
     const pod = new JobPod(podOf("q", "job-1"), { jobId: "j", api: "a", isSettled: true });
-    const failure = { message: "no", is_final: true, for_s: 999, is_of_environment: false };
-    pod.unprepared = { ...failure, step: null, output: [], python: null };
+    pod.unprepared = failure(true, 999);
     set.pods.set("q", pod);
     set.grant();
     expect(got).toHaveLength(1);
