@@ -158,19 +158,37 @@ describe("a real-time API", () => {
   });
 });
 
-it("replaces workers after max_requests without a failed request", async () => {
-  const predictor = { path: "predictor.py", max_requests: 300 };
+/** The pods of an API that its ReplicaSet has taken away. */
+function takenAway(api: string): string[] {
+  const found = engine.kubectl("get", "events", "--field-selector", "reason=SuccessfulDelete", "-o", "json");
+  const { items } = JSON.parse(found) as { items: { message: string }[] };
+  const pods = items.map(({ message }) => /^Deleted pod: (\S+)$/.exec(message)?.[1] ?? message);
+  return pods.filter((pod) => pod.includes(`quern-${api}-`));
+}
+
+/** Pods of the API follow each other under load, and only worn ones go. */
+async function wearsOut(name: string, limit: object): Promise<void> {
+  const predictor = { path: "predictor.py", ...limit };
   const autoscaling = { min_replicas: 1, max_replicas: 1 };
-  engine.deploy({ name: "leaky", autoscaling, predictor }, ECHO("1"));
-  const running = new SteadyLoad(`${engine.server.baseUrl}/leaky`, CONNECTIONS);
+  engine.deploy({ name, autoscaling, predictor }, ECHO("1"));
+  const running = new SteadyLoad(`${engine.server.baseUrl}/${name}`, CONNECTIONS);
   const podsOf = () => new Set(running.answers.map(({ body }) => /"pod":"([^"]+)"/.exec(body)?.[1]));
   await eventually("three pods have served", () => podsOf().size >= 3, 120_000);
+  await eventually("two pods have gone", () => takenAway(name).length >= 2, 60_000);
   await running.stop();
   expect(failuresOf(running)).toEqual([]);
-  expect(engine.server.cli(["logs", "leaky"]).out).toMatch(/replica \S+ has reached max_requests or max_age/);
-  await eventually("one pod is left", () => engine.pods("leaky").length === 1, 60_000);
-  engine.server.cli(["delete", "leaky", "--force"]);
-});
+  const gone = takenAway(name);
+  const log = engine.server.cli(["logs", name]).out;
+  const worn = [...log.matchAll(/replica (\S+) has reached max_requests or max_age/g)].map(([, pod]) => pod);
+  expect(worn).toEqual(expect.arrayContaining(gone));
+  await eventually("one pod is left", () => engine.pods(name).length === 1, 60_000);
+  engine.server.cli(["delete", name, "--force"]);
+}
+
+it("replaces workers after max_requests without a failed request", () =>
+  wearsOut("leaky", { max_requests: 300 }));
+
+it("replaces workers after max_age, and never their successors", () => wearsOut("aging", { max_age: "10s" }));
 
 it("has no pod while it sleeps, and a request that wakes it waits for the first one", async () => {
   const autoscaling = { min_replicas: 0, init_replicas: 0, max_replicas: 1 };

@@ -5,7 +5,7 @@ import { launcherFacts } from "../../kubernetes/pods/launcher.ts";
 import type { PodGroup } from "./pod-group.ts";
 import type { PodReplica } from "./pod-replica.ts";
 
-/** `told` is called for a replica whose pod fails in another way than before, with the face of its group before. */
+/** `told` is called for each replica whose launcher has answered, with the face of its group before. */
 export function askLaunchers(
   groups: Iterable<PodGroup>,
   told: (group: PodGroup, replica: PodReplica, before: string) => void,

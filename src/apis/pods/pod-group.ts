@@ -36,6 +36,8 @@ export class PodGroup implements ServedApi {
   /** Why the cluster creates no pods, in its own words. */
   refused: string | undefined;
   earlyDeaths = 0;
+  /** So many pods more than wanted the Deployment has now, because others are worn. */
+  extra = 0;
 
   /** `before`: the replica count that goes on. `former`: the same API's group before this version. */
   constructor(version: ApiVersion, before: GroupBefore | undefined, former?: PodGroup) {
@@ -81,11 +83,9 @@ export class PodGroup implements ServedApi {
 
   /** A pod that serves although the cluster counts it as ready, and this controller has not reached it yet. */
   get isUnsettled(): boolean {
-    return this.workers.some(({ state, trouble, pod }) => {
-      const seen = this.pods.get(pod.name);
-      const isReady = seen !== undefined && podState(seen).phase === "ready";
-      return state === "initializing" && trouble === undefined && isReady;
-    });
+    return this.workers.some(
+      (replica) => replica.state === "initializing" && replica.trouble === undefined && this.isReady(replica),
+    );
   }
 
   /** How many pods more than wanted there should be, and which may go first. */
@@ -95,7 +95,7 @@ export class PodGroup implements ServedApi {
     const worn = serving.filter(({ wear }) => wear === "worn");
     const { extra, retire } = planWear({
       wanted: this.wanted * this.perReplica,
-      serving: serving.length,
+      serving: serving.filter((replica) => this.isReady(replica)).length,
       wearing: serving.filter(({ wear }) => wear === "wearing").length,
       worn: worn.length,
       leaving: fresh.filter(({ state }) => state === "draining").length,
@@ -105,14 +105,16 @@ export class PodGroup implements ServedApi {
     return { extra, leavers: [...marked, ...others].slice(0, retire) };
   }
 
-  /** Some of its pods are to be replaced because of their use or age. */
+  /** Some of its pods are to be replaced because of their use or age, or were, and the pod more is still there. */
   get isWearing(): boolean {
-    return this.workers.some(({ wear, state }) => wear !== "fresh" && state !== "gone");
+    return this.extra > 0 || this.workers.some(({ wear, state }) => wear !== "fresh" && state !== "gone");
   }
 
   /** What others see of it, as text to compare. */
   get face(): string {
-    const workers = this.workers.map(({ pod, state }) => `${pod.name} ${state}`);
+    const workers = this.workers.map(
+      (replica) => `${replica.pod.name} ${replica.state} ${this.isReady(replica)}`,
+    );
     return [...workers, this.failure ?? "", this.lack ?? ""].join("\n");
   }
 
@@ -128,6 +130,12 @@ export class PodGroup implements ServedApi {
     this.failure = failure?.message ?? this.notApplied;
     this.failureKind = failure?.kind ?? "other";
     this.lack = this.failure === undefined ? lack : undefined;
+  }
+
+  /** For the cluster, which asks once a second: some time after its worker has said so. */
+  private isReady({ pod }: PodReplica): boolean {
+    const seen = this.pods.get(pod.name);
+    return seen !== undefined && podState(seen).phase === "ready";
   }
 
   private isNew({ predictor_id }: PodReplica): boolean {

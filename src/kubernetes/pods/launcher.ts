@@ -60,11 +60,35 @@ export interface LauncherAt {
   token: string;
 }
 
+/** So long that it is told, and not so long that it ends a job. */
+const UNKNOWN_FOR_S = 60;
+
+/** What a launcher says, which user code may have changed. Undefined if it is something else. Pure. */
+export function readFacts(text: string): LauncherFacts | undefined {
+  const facts = JSON.parse(text) as LauncherFacts | null;
+  if (typeof facts?.starts !== "number" || typeof facts.state !== "string") return undefined;
+  const { failure, state, pid, reason } = facts;
+  if (failure === undefined && state === "failed" && pid === null)
+    return { ...facts, failure: ofOlderRelease(reason) };
+  return failure === undefined || failure === null || isFailure(failure) ? facts : undefined;
+}
+
+function isFailure({ message, is_final, is_of_environment, step, output, python, for_s }: LauncherFailure) {
+  const texts = [step, python].every((text) => text === null || typeof text === "string");
+  const flags = typeof is_final === "boolean" && typeof is_of_environment === "boolean";
+  const lines = Array.isArray(output) && output.every((line) => typeof line === "string");
+  return typeof message === "string" && typeof for_s === "number" && texts && flags && lines;
+}
+
+function ofOlderRelease(reason: string | null): LauncherFailure {
+  const said = { message: reason ?? "it failed", is_final: false, for_s: UNKNOWN_FOR_S };
+  return { ...said, is_of_environment: false, step: null, output: [], python: null };
+}
+
 /** Undefined if it does not answer, or with something else. */
 export async function launcherFacts({ host, port, token }: LauncherAt): Promise<LauncherFacts | undefined> {
   try {
-    const facts = JSON.parse(await get({ host, port, path: "/worker", token })) as LauncherFacts;
-    return typeof facts?.starts === "number" ? facts : undefined;
+    return readFacts(await get({ host, port, path: "/worker", token }));
   } catch {
     return undefined;
   }

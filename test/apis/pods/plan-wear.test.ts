@@ -12,7 +12,9 @@ it.each<[string, Partial<WearingPods>, WearPlan]>([
   ["its successor serves before it is worn", { wearing: 1, serving: 2 }, { extra: 1, retire: 0 }],
   ["its successor is worn too", { worn: 2, serving: 2 }, { extra: 0, retire: 1 }],
   ["streams keep its predecessor", { worn: 1, leaving: 1 }, { extra: 0, retire: 0 }],
-  ["three are, and two successors serve", { wanted: 3, worn: 3, serving: 5 }, { extra: 1, retire: 2 }],
+  ["three are: one successor starts", { wanted: 3, worn: 3, serving: 3 }, { extra: 1, retire: 0 }],
+  ["three are, and one successor serves", { wanted: 3, worn: 3, serving: 4 }, { extra: 0, retire: 1 }],
+  ["three are, and two others serve", { wanted: 3, worn: 3, serving: 5 }, { extra: 0, retire: 2 }],
   ["fewer are wanted: worn ones go first", { wanted: 2, worn: 1, serving: 3 }, { extra: 0, retire: 1 }],
   ["none is wanted", { wanted: 0, worn: 1 }, { extra: 0, retire: 0 }],
 ])("%s", (_, pods, expected) => {
