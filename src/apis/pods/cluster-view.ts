@@ -14,6 +14,7 @@ import { ListAndWatch } from "../../kubernetes/list-and-watch.ts";
 import {
   API_SELECTOR,
   apiOf,
+  EXTRA_ANNOTATION,
   objectName,
   VERSION_ANNOTATION,
   workerHost,
@@ -129,8 +130,9 @@ export class ClusterView {
   /** The replica count that a former controller left in the cluster. */
   wantedBefore({ name, config }: ApiVersion): GroupBefore | undefined {
     const found = [...this.deployments.view.values()].find(({ metadata }) => apiOf(metadata.labels) === name);
-    if (found?.spec?.replicas === undefined) return undefined;
-    const wanted = Math.ceil(found.spec.replicas / config.predictor.processes_per_replica);
+    const pods = found && wantedPods(found);
+    if (pods === undefined) return undefined;
+    const wanted = Math.ceil(pods / config.predictor.processes_per_replica);
     return { wanted, wantedBecause: "the replica count when the controller started" };
   }
 
@@ -238,4 +240,10 @@ export class ClusterView {
       `the ${what} of the cluster cannot be followed; tried again, and gateways use the last routes`,
     );
   }
+}
+
+/** How many pods a Deployment should have, without those that are only there until they have replaced others. Pure. */
+export function wantedPods({ metadata, spec }: Deployment): number | undefined {
+  if (spec?.replicas === undefined) return undefined;
+  return Math.max(0, spec.replicas - (Number(metadata.annotations?.[EXTRA_ANNOTATION]) || 0));
 }

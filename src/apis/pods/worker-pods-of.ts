@@ -27,6 +27,7 @@ export function workerPodsOf(
   return {
     ...templateOf(version, graceSeconds, settings),
     replicas: replicas * predictor.processes_per_replica + extra,
+    extra,
     ...rolloutOf(update_strategy),
   };
 }

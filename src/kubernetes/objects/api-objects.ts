@@ -3,6 +3,7 @@ import { apiVersionOf, type Kind } from "../resources.ts";
 import {
   API_LABEL,
   apiLabels,
+  EXTRA_ANNOTATION,
   MANAGED,
   objectName,
   VERSION_ANNOTATION,
@@ -32,10 +33,14 @@ function budgetOf({ api, namespace }: WorkerPods) {
 }
 
 function deploymentOf(pods: WorkerPods) {
-  const { api, namespace, predictorId, replicas, surge, unavailable } = pods;
+  const { api, namespace, predictorId, replicas, extra = 0, surge, unavailable } = pods;
   const labels = apiLabels(api);
+  const { metadata, ...kind } = object("Deployment", api, namespace);
+  // The next controller reads how many pods are wanted.
+  const annotations = extra === 0 ? {} : { annotations: { [EXTRA_ANNOTATION]: String(extra) } };
   return {
-    ...object("Deployment", api, namespace),
+    ...kind,
+    metadata: { ...metadata, ...annotations },
     spec: {
       replicas,
       revisionHistoryLimit: 2,

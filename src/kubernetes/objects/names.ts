@@ -10,6 +10,8 @@ export const API_LABEL = "quern.dev/api";
 /** The version of a pod. As a label, for people who select by it; the annotation has its id as it is. */
 export const VERSION_LABEL = "quern.dev/version";
 export const VERSION_ANNOTATION = "quern.dev/predictor-id";
+/** How many of a Deployment's pods are there only until they have replaced others. */
+export const EXTRA_ANNOTATION = "quern.dev/extra-pods";
 /** The job of an object. */
 export const JOB_LABEL = "quern.dev/job";
 /** The queue of Kueue that admits a Job with this label. */

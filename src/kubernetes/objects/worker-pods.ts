@@ -30,6 +30,8 @@ export interface PodTemplate {
 export interface WorkerPods extends PodTemplate {
   /** Pods: a worker each. */
   replicas: number;
+  /** So many of them are there only until they have replaced others. The default is 0. */
+  extra?: number;
   /** As Kubernetes takes them: a number, or a percentage. */
   surge: number | string;
   unavailable: number | string;

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/apis/config/parse-config.ts";
 import { ApiObjects } from "../../../src/apis/pods/api-objects.ts";
+import { wantedPods } from "../../../src/apis/pods/cluster-view.ts";
 import { PodGroup } from "../../../src/apis/pods/pod-group.ts";
 import type { PodReplica } from "../../../src/apis/pods/pod-replica.ts";
 import { workerPodsOf } from "../../../src/apis/pods/worker-pods-of.ts";
@@ -12,6 +13,7 @@ import type { ApiVersion } from "../../../src/apis/records/api-rows.ts";
 import { openLog } from "../../../src/base/log.ts";
 import { ApiClient } from "../../../src/kubernetes/api-client.ts";
 import { WorkerAuthority } from "../../../src/kubernetes/pods/authority.ts";
+import type { KubernetesObject } from "../../../src/kubernetes/resources.ts";
 
 let group: PodGroup;
 beforeEach(() => {
@@ -57,12 +59,14 @@ describe("the Deployment of worn pods", () => {
   let objects: ApiObjects;
   /** The replica counts that were applied. */
   let replicas: number[];
+  /** What the next controller takes them for. */
+  let wanted: (number | undefined)[];
   let marked: string[];
   let mayMark: boolean;
   let lines: string[];
 
   beforeEach(async () => {
-    [replicas, marked, mayMark, lines] = [[], [], true, []];
+    [replicas, wanted, marked, mayMark, lines] = [[], [], [], true, []];
     server = createServer(async (request, response) => {
       const text = (await request.toArray()).join("");
       const [status, body] = respond(request.method!, request.url!, text);
@@ -95,14 +99,20 @@ describe("the Deployment of worn pods", () => {
   function respond(method: string, url: string, text: string): [number, object] {
     if (method === "GET" && !url.includes("quern-")) return [200, { items: [] }];
     if (method === "GET") return [404, { reason: "NotFound", message: "not found" }];
-    const object = JSON.parse(text) as { spec?: { replicas?: number }; stringData?: Record<string, string> };
+    const object = JSON.parse(text) as KubernetesObject & {
+      spec?: { replicas?: number };
+      stringData?: Record<string, string>;
+    };
     const secrets = Object.entries(object.stringData ?? {});
     if (method === "POST")
       return [201, { data: Object.fromEntries(secrets.map(([name, data]) => [name, btoa(data)])) }];
     if (url.includes("/pods/") && !mayMark)
       return [403, { kind: "Status", reason: "Forbidden", message: "no right" }];
     if (url.includes("/pods/")) marked.push(url.split("/").pop()!);
-    if (url.includes("/deployments/")) replicas.push(object.spec!.replicas!);
+    if (url.includes("/deployments/")) {
+      replicas.push(object.spec!.replicas!);
+      wanted.push(wantedPods(object));
+    }
     return [200, { metadata: { generation: 1 } }];
   }
   const bring = () => objects.bring([group], new Set(["a"]), []);
@@ -117,6 +127,7 @@ describe("the Deployment of worn pods", () => {
     add("worn", "worn", true);
     add("successor", "fresh", true);
     expect([await bring(), marked]).toEqual([true, ["worn"]]);
+    expect(wanted).toEqual([1, 1]);
   });
 
   it("is scaled also if this server may not say which pod goes", async () => {
