@@ -2,10 +2,23 @@
 import { useRef, useState } from "preact/hooks";
 import { inTheirPlaces } from "../format/in-their-places.ts";
 
-/** Whether the mouse is over the element that has these handlers. */
+/** Nobody is about to click any more. */
+const RESTS_MS = 20_000;
+
+/** Whether the mouse is over the element that has these handlers, and was moved there lately. */
 export function useHold() {
   const [isHeld, hold] = useState(false);
-  return { isHeld, handlers: { onPointerEnter: () => hold(true), onPointerLeave: () => hold(false) } };
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const leave = () => {
+    clearTimeout(timer.current);
+    hold(false);
+  };
+  const move = () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(leave, RESTS_MS);
+    hold(true);
+  };
+  return { isHeld, handlers: { onPointerEnter: move, onPointerMove: move, onPointerLeave: leave } };
 }
 
 /** `view`: what the person has asked for, such as a filter. Another one shows the rows as they are. */

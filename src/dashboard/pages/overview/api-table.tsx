@@ -38,7 +38,7 @@ interface ApiTableProps {
 
 export function ApiTable({ apis, most, view }: ApiTableProps) {
   const { isHeld, handlers } = useHold();
-  const rows = useSteady(apis.slice(0, most), ({ name }) => name, isHeld, `${view} ${most}`);
+  const rows = useSteady(apis, ({ name }) => name, isHeld, view).slice(0, most);
   if (apis.length === 0) return <Empty title="No API matches" />;
   return (
     <Scroll label="APIs">
