@@ -203,19 +203,17 @@ describe("what changed just before", () => {
     expect(explainPast(past(few)).findings[1]!.cause).toBe("nothing_changed");
   });
 
-  it("is no job that left the reserved CPUs as they were, nor a round of it that had ended", () => {
-    const causes = (cpus: number, more: object) =>
-      explainPast(past(steps(90, 65, 71, { took: 2, cpus }), { jobs: [{ ...job, ...more }] })).findings.map(
-        (finding) => finding.cause,
-      );
-    expect(causes(6, { round: 2 })).toContain("jobs_began");
-    expect(causes(2.05, {})).toContain("jobs_began");
-    expect(causes(2, {})).toEqual(["latency_rose", "nothing_changed"]);
-    expect(causes(6, { endedS: at(64) + 11 })).toEqual(["latency_rose", "nothing_changed"]);
-    const { findings } = explainPast(
-      past(steps(90, 65, 71, { took: 2, cpus: 6 }), { jobs: [{ ...job, round: 2 }] }),
-    );
-    expect(findings[1]!.evidence[0]).toMatch(/^round 2 of big j1 with 4 workers began at /);
+  it("is no round of a job that had ended; and reserved CPUs are named only if they became others", () => {
+    const beside = (cpus: number, more: object) =>
+      explainPast(past(steps(90, 65, 71, { took: 2, cpus }), { jobs: [{ ...job, ...more }] })).findings;
+    const ended = beside(6, { endedS: at(64) + 11 }).map(({ cause }) => cause);
+    expect(ended).toEqual(["latency_rose", "nothing_changed"]);
+    expect(beside(6, { round: 2 })[1]!.evidence).toEqual([
+      expect.stringMatching(/^round 2 of big j1 with 4 workers began at /),
+      "reserved CPUs of the server: 6 instead of 2",
+    ]);
+    expect(beside(2.05, {})[1]!.evidence).toHaveLength(2);
+    expect(beside(2, {})[1]).toMatchObject({ cause: "jobs_began", evidence: [expect.any(String)] });
   });
 
   it("is not what happened an hour before, or later", () => {

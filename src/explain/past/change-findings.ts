@@ -157,8 +157,8 @@ function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[]
     medianOf(base.slice(-30).map(({ cpus }) => cpus)),
     medianOf(first.map(({ cpus }) => cpus)),
   ];
-  // Then they took nothing from the replicas.
-  if (was !== null && is !== null && is.toFixed(2) === was.toFixed(2)) return [];
+  // They stay the same, too, if a job took what a replica had.
+  const areOthers = was !== null && is !== null && is.toFixed(2) !== was.toFixed(2);
   const { apiName, jobId } = jobs[0]!;
   const number = new Set(jobs.map((job) => job.jobId)).size;
   return [
@@ -166,9 +166,9 @@ function jobsBegan(jobs: readonly PastJob[], { base, first }: Around): Finding[]
       evidence: [
         ...jobs.slice(0, JOBS_SHOWN).map(jobSpan),
         jobs.length > JOBS_SHOWN ? `${jobs.length - JOBS_SHOWN} more` : undefined,
-        was === null || is === null
-          ? undefined
-          : `reserved CPUs of the server: ${Number(is.toFixed(2))} instead of ${Number(was.toFixed(2))}`,
+        areOthers
+          ? `reserved CPUs of the server: ${Number(is.toFixed(2))} instead of ${Number(was.toFixed(2))}`
+          : undefined,
       ],
       cure: "workers of jobs share the machine with replicas: give jobs fewer workers, or their own machine",
       command: `quern explain ${apiName} ${jobId}`,
