@@ -90,7 +90,7 @@ it.runIf(hasChromium)(
     const dom = await domOf(`http://127.0.0.1:${port}/`);
     foreign.close();
     // The browser sends the cookie there, too: it does not distinguish ports (SECURITY.md#sessions-of-browsers).
-    expect(dom).toContain('["signed in: true","blocked","blocked",0]');
+    expect(dom).toContain('["signed in: true","blocked","blocked","blocked"]');
     expect(server.cli(["audit"]).out).not.toContain("unpause");
   },
   60_000,

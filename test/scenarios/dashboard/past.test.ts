@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)("the page of an API that was slow", () => {
     move(0);
     const settable = `--import=${join(root, "test", "harness", "settable-clock.mjs")}`;
     await server.start({ NODE_OPTIONS: settable, FAKE_CLOCK: clock });
-    await server.deployBeside({ "quern.yaml": CONFIG, "p.py": predictor(0.02) });
+    await server.deployBeside({ "quern.yaml": CONFIG, "p.py": predictor(0.1) });
     for (let at = 0; at < NORMAL_MINUTES; at++) {
       move(MINUTE_MS);
       await send(4);
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)("the page of an API that was slow", () => {
     await server.deployBeside({ "quern.yaml": CONFIG, "p.py": predictor(1.2) });
     await send(6);
     move(MINUTE_MS);
-    await server.deployBeside({ "quern.yaml": CONFIG, "p.py": predictor(0.01) });
+    await server.deployBeside({ "quern.yaml": CONFIG, "p.py": predictor(0.11) });
     for (let at = 0; at < 4; at++) {
       move(MINUTE_MS);
       await send(4);
@@ -104,7 +104,7 @@ describe.skipIf(!hasChromium)("the page of an API that was slow", () => {
     await card.getByRole("link", { name: "Compare the versions" }).click();
     const pair = page.locator(".versions > li.asked");
     await pair.getByText("time.sleep(1.2)").waitFor();
-    await pair.getByText("time.sleep(0.02)").waitFor();
+    await pair.getByText("time.sleep(0.1)").waitFor();
     expect(await page.locator(".versions > li").count()).toBe(3);
     expect(await pair.count()).toBe(1);
     const { y: top } = (await pair.boundingBox())!;
