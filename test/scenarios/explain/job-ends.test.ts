@@ -135,12 +135,13 @@ describe("the explanation of a job that has ended", () => {
   });
 
   it("says that its version is gone", async () => {
+    // Before a worker could begin with it.
+    expect(server.cli(["pause", "jobs"]).code).toBe(0);
     const job = await submit("jobs", ["sleep"]);
-    await server.post(`/jobs/${job}/pause`, {});
     const db = server.openDatabase();
     await db.run("UPDATE jobs SET api_id = 'gone' WHERE job_id = ?", [job]);
     await db.close();
-    await server.post(`/jobs/${job}/unpause`, {});
+    expect(server.cli(["unpause", "jobs"]).code).toBe(0);
     const finding = await findingOf(server, "version_gone", "jobs", job);
     expect(finding.cure).toMatch(/submit the job again/);
   });
