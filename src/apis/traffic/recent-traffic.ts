@@ -4,7 +4,7 @@
  */
 import type { ApiReport, Report, Tally } from "../../contracts/reports.ts";
 import { type Counts, isReset, type Totals, totalsIn } from "./counts.ts";
-import { type LastErrors, type SinceSwitch, TrafficOfApi } from "./traffic-of-api.ts";
+import { isClear, type LastErrors, type SinceSwitch, TrafficOfApi } from "./traffic-of-api.ts";
 
 /** With requests under way a gateway reports each second. What it said before that is over. */
 const IN_FLIGHT_MS = 10_000;
@@ -99,9 +99,13 @@ export class RecentTraffic {
     return this.apis.get(name)?.lastFailures;
   }
 
-  /** What came to an API since another version serves it alone. Undefined if none is known to have taken over. */
+  /**
+   * What came to an API since another version serves it alone. Undefined if none is known to have taken over, or if it
+   * is not clear yet which of the two had the failures around that.
+   */
   sinceSwitch(name: string): SinceSwitch | undefined {
-    return this.apis.get(name)?.sinceSwitch;
+    const since = this.apis.get(name)?.sinceSwitch;
+    return since !== undefined && isClear(since) ? since : undefined;
   }
 
   /** For each API how long its requests took in each of the last minutes, by bucket. */

@@ -7,6 +7,8 @@ const SLOTS = 12;
 const MINUTE_MS = 60_000;
 /** Each gateway reports once a second: for so long, reports may still have requests of the version before. */
 const SETTLE_MS = 1_500;
+/** So many requests since another version serves show whether it fails. */
+const CLEAR_AFTER_REQUESTS = 10;
 export const MINUTES = 30;
 
 interface Sums {
@@ -137,6 +139,11 @@ export class TrafficOfApi {
     this.slots = [...this.slots.filter((each) => each.at > at - SLOTS), slot];
     return slot;
   }
+}
+
+/** Whether it is known which of the two versions the failures around a switch were of. */
+export function isClear({ unclear, requests }: SinceSwitch): boolean {
+  return unclear === 0 || requests >= CLEAR_AFTER_REQUESTS;
 }
 
 function lastOf(

@@ -9,9 +9,6 @@ import { changesIn } from "../../series/change-rows.ts";
 import type { ExplainDeps } from "./explain-deps.ts";
 import { loggedExceptions } from "./logged-exceptions.ts";
 
-/** So many requests since another version serves show whether it fails. */
-const CLEAR_AFTER_REQUESTS = 10;
-
 export async function withExceptions(deps: ExplainDeps, version: ApiVersion): Promise<TrafficFacts> {
   const facts = trafficFacts(deps, version.name, version);
   if ((facts.tally.answers["5xx"] ?? 0) === 0) return facts;
@@ -56,10 +53,7 @@ export function trafficFacts(deps: ExplainDeps, name: string, version?: ApiVersi
   return facts;
 }
 
-/**
- * Undefined if it is older than the requests that are judged, or if nobody knows yet which version the failures around
- * it were of.
- */
+/** Undefined if it is older than the requests that are judged. */
 function switchedOf(
   { reports }: ExplainDeps,
   version: ApiVersion | undefined,
@@ -68,8 +62,6 @@ function switchedOf(
 ): Switched | undefined {
   const since = version && reports.traffic.sinceSwitch(version.name);
   if (version === undefined || since === undefined) return undefined;
-  const isUnclear = since.unclear > 0 && since.requests < CLEAR_AFTER_REQUESTS;
-  if (isUnclear) return undefined;
   const agoMs = nowMs - since.atMs;
   const deployedMs = Date.parse(version.deployed_time);
   // A still newer one has been deployed, and does not serve alone yet.
